@@ -1,0 +1,1 @@
+"""The ``ubunye-orchestrate`` command. Thin: it reads stored records and never imports Dagster."""

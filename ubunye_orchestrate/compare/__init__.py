@@ -1,0 +1,1 @@
+"""Two records in, a verdict out. Pure: reads no files and knows no Dagster."""

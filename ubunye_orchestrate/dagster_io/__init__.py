@@ -1,0 +1,1 @@
+"""The only room that imports Dagster: IO managers, receipts, sensors and checks."""

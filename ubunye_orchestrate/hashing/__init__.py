@@ -1,0 +1,1 @@
+"""A frame in, a Fingerprint out. Knows no Dagster and writes no files."""

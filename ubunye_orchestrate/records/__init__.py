@@ -1,0 +1,1 @@
+"""Fingerprints and evidence in, a stored record out."""
