@@ -20,7 +20,7 @@ def delays_with_weather(
     """Each flight with the weather at its airport in the hour it was to leave, and the age of its aircraft.
 
     Joined on the instant, not on the local hour, which the night of 3 November has twice. Where the weather
-    of the hour (0.4 % of the flights) or the aircraft (16 %) is not known, those columns are null.
+    of the hour (0.5 % of the flights) or the aircraft (16 %) is not known, those columns are null.
     """
     weather = raw_weather[["origin", "time_hour", *WEATHER]].rename(columns={"time_hour": "hour"})
     planes = raw_planes[["tailnum", "year", "seats"]].rename(

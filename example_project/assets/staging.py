@@ -21,9 +21,9 @@ CARIBBEAN = dict.fromkeys(("BQN", "PSE", "SJU", "STT"), "America/Puerto_Rico")
 def clean_flights(raw_flights: pd.DataFrame, raw_airports: pd.DataFrame) -> pd.DataFrame:
     """Flights with departure and arrival as instants (UTC), planned and actual; one row per published row.
 
-    The published delays are differences of clock readings, so they are added to the planned time on the wall
-    before that becomes an instant: the flight to Palm Beach in the night of 10 March, when the clock went
-    forward, is 89 minutes late by the clocks and 29 in truth. ``arrival_delay_min`` is as published.
+    The actual times are the planned instants plus the published delays, which agrees with every published
+    clock reading but one: the flight that reached Palm Beach in the night of 10 March at "203", on a clock
+    that should have read 3:03 by then. It is 89 minutes late, as published.
 
     A flight without a departure time was cancelled. One that left but has no arrival delay was diverted; the
     arrival time that some of those have is of another airport, so it is dropped.
@@ -35,9 +35,9 @@ def clean_flights(raw_flights: pd.DataFrame, raw_airports: pd.DataFrame) -> pd.D
     day = pd.to_datetime(flights[["year", "month", "day"]]).astype("datetime64[us]")
     planned_departure_local = day + clock_time(flights["sched_dep_time"])
     planned_departure = utc(planned_departure_local, zone_at_origin)
-    planned_arrival_local = next_reading(
-        wall_clock(planned_departure, zone_at_destination), flights["sched_arr_time"]
-    )
+    # The first time after departure at which the clock at the destination shows the published reading.
+    clock_at_departure = wall_clock(planned_departure, zone_at_destination)
+    planned_arrival = utc(next_reading(clock_at_departure, flights["sched_arr_time"]), zone_at_destination)
 
     cancelled = flights["dep_time"].isna()
     return pd.DataFrame(
@@ -49,9 +49,9 @@ def clean_flights(raw_flights: pd.DataFrame, raw_airports: pd.DataFrame) -> pd.D
             "destination": flights["dest"],
             "planned_departure_local": planned_departure_local,
             "planned_departure": planned_departure,
-            "departure": utc(planned_departure_local + minutes(flights["dep_delay"]), zone_at_origin),
-            "planned_arrival": utc(planned_arrival_local, zone_at_destination),
-            "arrival": utc(planned_arrival_local + minutes(flights["arr_delay"]), zone_at_destination),
+            "departure": planned_departure + minutes(flights["dep_delay"]),
+            "planned_arrival": planned_arrival,
+            "arrival": planned_arrival + minutes(flights["arr_delay"]),
             "departure_delay_min": flights["dep_delay"].astype("Int32"),
             "arrival_delay_min": flights["arr_delay"].astype("Int32"),
             "air_time_min": flights["air_time"].astype("Int32"),
