@@ -7,13 +7,16 @@ of a file are kept, and are written back.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 
-__all__ = ["RECORD_VERSION", "Environment", "Producer", "RunRecord", "StepRecord"]
+__all__ = ["AS_READ", "RECORD_VERSION", "Environment", "Producer", "RunRecord", "StepRecord"]
 
 RECORD_VERSION = 2
+
+AS_READ: dict[str, bool] = {"as_read": True}
+"""Validation context of the codec: keep to the fields that the file has."""
 
 Status = Literal["running", "success", "error"]
 Direction = Literal["input", "output"]
@@ -22,9 +25,24 @@ HashScope = Literal["stored_table", "stored_partition", "passed_rows", "projecti
 
 
 class _Stored(BaseModel):
-    """A value as it stands in a file: fields this version does not know are kept."""
+    """A value as it stands in a file: fields this version does not know are kept.
+
+    What is written are the fields that are set. A value made here has all of them set but those that are left
+    out when empty; one that was read (validated with the context ``AS_READ``) those that its file had. So a
+    record that is read and written again neither loses nor gains a field.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
+
+    _left_out_when_empty: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="after")
+    def _set_what_is_written(self, info: ValidationInfo) -> _Stored:
+        if info.context is not AS_READ:
+            empty = {name for name in self._left_out_when_empty if getattr(self, name) is None}
+            self.model_fields_set.update(type(self).model_fields)
+            self.model_fields_set.difference_update(empty)
+        return self
 
 
 class Producer(_Stored):
@@ -40,6 +58,8 @@ class Producer(_Stored):
 
 class StepRecord(_Stored):
     """One table that a run read or wrote."""
+
+    _left_out_when_empty = frozenset(["lane_sums", "hash_scope", "producer", "columns"])
 
     name: str
     """The asset (parts joined with ``/``) or the name of the input or output."""
@@ -79,6 +99,8 @@ class StepRecord(_Stored):
 class Environment(_Stored):
     """What the run ran on, as far as it can change a result."""
 
+    _left_out_when_empty = frozenset(["java"])
+
     python: str | None = None
     implementation: str | None = None
     platform: str | None = None
@@ -89,6 +111,8 @@ class Environment(_Stored):
 
 class RunRecord(_Stored):
     """One run of one asset (and its partitions, and its attempt): what was read, written, and with what."""
+
+    _left_out_when_empty = frozenset(["code", "dagster"])
 
     run_id: str
     """Equals the stem of the file: the Dagster run id, with partition and attempt where there are any."""
@@ -134,4 +158,4 @@ class RunRecord(_Stored):
     code: dict[str, Any] | None = None
     """Ours: ``{"function", "functions": {qualified name: "sha256:…"}, "error"}``, see ``records.code``."""
     dagster: dict[str, Any] | None = None
-    """Ours: run id, job, step key, asset key, partition keys, attempt, code version, data version, baseline."""
+    """Ours: run id, job, step and asset key, partition keys, attempt, code and data version, baseline."""

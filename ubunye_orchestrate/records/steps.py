@@ -1,0 +1,85 @@
+"""One table that a run read or wrote, as a step of its record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ubunye_orchestrate.hashing.fingerprint import Fingerprint
+from ubunye_orchestrate.records.masking import mask_location, mask_text
+from ubunye_orchestrate.records.model import Direction, HashBasis, HashScope, Producer, StepRecord
+
+__all__ = ["step_from_fingerprint", "step_without_hash"]
+
+
+def step_from_fingerprint(
+    name: str,
+    direction: Direction,
+    fingerprint: Fingerprint,
+    *,
+    format: str | None,  # noqa: A002 - the field's name in the record
+    location: str | None,
+    scope: HashScope,
+    basis: HashBasis = "materialised",
+    producer: Sequence[Producer] | None = None,
+    source_version: dict[str, Any] | None = None,
+    source_version_at_hash: dict[str, Any] | None = None,
+    source_changed: bool | None = None,
+    source_note: str | None = None,
+    reused_from: str | None = None,
+) -> StepRecord:
+    """Return the step of a table that was fingerprinted, or whose fingerprinting failed.
+
+    ``scope`` says which rows were hashed and ``basis`` which pass over them; both stay empty when there is no
+    data hash. Credentials in ``location`` are masked. ``reused_from`` is the run id of the receipt that the
+    hash was taken from.
+    """
+    hashed = fingerprint.data_hash is not None
+    sums = fingerprint.lane_sums
+    return StepRecord(
+        name=name,
+        direction=direction,
+        format=format,
+        location=None if location is None else mask_location(location),
+        row_count=fingerprint.row_count,
+        schema_hash=fingerprint.schema_hash,
+        data_hash=fingerprint.data_hash,
+        hash_method=fingerprint.method,
+        hash_error=None if fingerprint.error is None else mask_text(fingerprint.error),
+        hash_seconds=round(fingerprint.seconds, 6),
+        hash_reused_from=reused_from,
+        hash_basis=basis if hashed else None,
+        source_version=source_version,
+        source_version_at_hash=source_version_at_hash,
+        source_changed=source_changed,
+        source_note=source_note,
+        lane_sums=None if sums is None else (str(sums[0]), str(sums[1])),
+        hash_scope=scope if hashed else None,
+        producer=None if producer is None else list(producer),
+        columns=list(fingerprint.columns) or None,
+    )
+
+
+def step_without_hash(
+    name: str,
+    direction: Direction,
+    *,
+    reason: str | None = None,
+    format: str | None = None,  # noqa: A002 - the field's name in the record
+    location: str | None = None,
+    row_count: int | None = None,
+    producer: Sequence[Producer] | None = None,
+) -> StepRecord:
+    """Return the step of something that was not fingerprinted, and why (``reason`` becomes ``hash_error``).
+
+    Without a reason nothing was tried: an output that a failed run never made.
+    """
+    return StepRecord(
+        name=name,
+        direction=direction,
+        format=format,
+        location=None if location is None else mask_location(location),
+        row_count=row_count,
+        hash_error=None if reason is None else mask_text(reason),
+        producer=None if producer is None else list(producer),
+    )
