@@ -12,6 +12,7 @@ from ubunye_orchestrate.compare.comparison import Comparison, Evidence, StepComp
 from ubunye_orchestrate.compare.findings import Change, Finding, Kind, Severity
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.compare.text import short_hash
+from ubunye_orchestrate.records.masking import MASK
 from ubunye_orchestrate.records.model import RunRecord
 
 __all__ = ["Attribution", "attribute", "input_set_change"]
@@ -29,6 +30,8 @@ class Attribution:
     """What would have to be known, and is not, to say that nothing else moved."""
     ignored: tuple[str, ...]
     """Versions that moved and that the policy does not count."""
+    masked: tuple[str, ...]
+    """Variables whose value is masked in both records, so that a change of it would not show."""
     has_inputs: bool
     """Whether either side read, or declares, an input."""
 
@@ -46,6 +49,11 @@ def attribute(comparison: Comparison, policy: DriftPolicy, *, output_changed: bo
         changed=tuple(gathered.changed),
         missing=tuple(gathered.missing),
         ignored=tuple(gathered.ignored),
+        masked=tuple(
+            name
+            for name, value in comparison.b.variables.items()
+            if value == MASK and comparison.a.variables.get(name) == MASK
+        ),
         has_inputs=bool(
             comparison.inputs or _declared_inputs(comparison.a) or _declared_inputs(comparison.b)
         ),
@@ -143,7 +151,7 @@ class _Gathering:
 
     def code(self) -> None:
         code = self.comparison.code
-        if code.state == "unknown":
+        if code.why is not None:
             self.missing.append(f"code: {code.why}")
         moved = [*code.changed, *code.added, *code.removed]
         if moved:
@@ -205,7 +213,7 @@ class _Gathering:
             return
         counted = []
         for name, (before, after) in environment.changes.items():
-            moved = f"{name} {_side(before)} -> {_side(after)}"
+            moved = _moved(name, before, after)
             if self.policy.ignores(name, before, after):
                 self.ignored.append(moved)
             else:
@@ -244,7 +252,7 @@ class _Gathering:
         self.add(
             "configuration_changed",
             "configuration",
-            f"configuration changed: {', '.join(name for name, _ in moved)}",
+            f"{', '.join(name for name, _ in moved)} changed",
             tuple(change for _, change in moved),
             details={"changes": {c.what: [c.before, c.after] for _, c in moved}},
         )
@@ -294,6 +302,12 @@ def _state(evidence: Evidence) -> str:
 
 def _at_most_note(severity: Severity) -> Severity:
     return "none" if severity == "none" else "note"
+
+
+def _moved(name: str, before: str | None, after: str | None) -> str:
+    if before is None:
+        return f"{name} {after} added"
+    return f"{name} {before} removed" if after is None else f"{name} {before} -> {after}"
 
 
 def _side(value: Any) -> str:

@@ -144,9 +144,7 @@ class CodeComparison:
 
     @property
     def why(self) -> str | None:
-        """Why the code is unknown."""
-        if self.state != "unknown":
-            return None
+        """Why the code, or a part of it, is unknown; None where all of it is known."""
         both_lack = self.functions.a is None and self.functions.b is None
         return self.folder.why if both_lack else self.functions.why
 
@@ -257,11 +255,17 @@ def _compare_code(a: RunRecord, b: RunRecord) -> CodeComparison:
     folder = _evidence(a.code_hash, b.code_hash)
     of_a, why_a = _functions(a)
     of_b, why_b = _functions(b)
-    if of_a is None or of_b is None or why_a or why_b:
-        return CodeComparison(folder, Evidence(of_a, of_b, "unknown", _reasons(why_a, why_b)))
-    changed = tuple(sorted(name for name in of_a.keys() & of_b.keys() if of_a[name] != of_b[name]))
-    added = tuple(sorted(of_b.keys() - of_a.keys()))
-    removed = tuple(sorted(of_a.keys() - of_b.keys()))
+    why = _reasons(why_a, why_b)
+    known_a, known_b = of_a or {}, of_b or {}
+    changed = tuple(
+        sorted(name for name in known_a.keys() & known_b.keys() if known_a[name] != known_b[name])
+    )
+    if why is not None:
+        # A function that differs has changed, whatever else could not be found; one that only one side knows
+        # may be among those that the other side could not find.
+        return CodeComparison(folder, Evidence(of_a, of_b, "changed" if changed else "unknown", why), changed)
+    added = tuple(sorted(known_b.keys() - known_a.keys()))
+    removed = tuple(sorted(known_a.keys() - known_b.keys()))
     state: State = "changed" if changed or added or removed else "unchanged"
     return CodeComparison(folder, Evidence(of_a, of_b, state), changed, added, removed)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ubunye_orchestrate.compare.comparison import SOURCE_MOVED
+from ubunye_orchestrate.compare.comparison import SOURCE_MOVED, partition_keys
 from ubunye_orchestrate.compare.findings import Change, Finding
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.compare.text import short_hash
-from ubunye_orchestrate.records.model import StepRecord
+from ubunye_orchestrate.records.model import RunRecord, StepRecord
 
-__all__ = ["judge_custody"]
+__all__ = ["judge_custody", "judge_custody_by_records"]
 
 _MODULUS = 1 << 64
 _WHOLE = ("stored_table", "stored_partition")
@@ -22,13 +22,39 @@ def judge_custody(
 ) -> Finding:
     """Hold an input against the outputs that it was read from, as their own records have them.
 
-    ``stored`` are the output steps of the materializations named in ``read.producer``, one for each partition
-    (never one for a range of partitions of which only some were read). One is compared by its data hash;
-    several by the sum of their lane sums modulo 2**64 and of their rows, which are those of the whole since
-    partitions share no row. The finding is ``custody_held``, ``custody_broken`` or ``custody_not_judged``,
-    whose text names what is missing or not alike.
+    ``stored`` are the output steps of the materializations named in ``read.producer``, one for each
+    partition. One is compared by its data hash; several by the sum of their lane sums modulo 2**64 and of
+    their rows, which are those of the whole since partitions share no row. The finding is ``custody_held``,
+    ``custody_broken`` or ``custody_not_judged``, whose text names what is missing or not alike. An output of
+    several partitions must have been read whole; ``judge_custody_by_records`` sees to that.
     """
-    why = _not_alike(read, stored)
+    why = None
+    if read.producer is not None and len(read.producer) != len(stored):
+        why = f"{len(read.producer)} materializations were read, the records of {len(stored)} are known"
+    return _judge(read, stored, why, policy)
+
+
+def judge_custody_by_records(
+    read: StepRecord, producers: Sequence[RunRecord], policy: DriftPolicy = _DEFAULT_POLICY
+) -> Finding:
+    """Do the same from the producers' records, whose partitions must be exactly those that were read."""
+    records = {(record.task_path, record.run_id): record for record in producers}.values()
+    stored = [step for record in records for step in record.outputs if step.name == read.name]
+    were_read = {p.partition for p in read.producer or () if p.partition is not None}
+    were_stored = {key for record in records for key in partition_keys(record)}
+    why = None
+    if len(stored) != len(records):
+        why = f"a producer's record has no single output {read.name}"
+    elif were_read != were_stored:
+        odd = ", ".join(sorted(were_read ^ were_stored))
+        why = f"the partitions that were read are not those of the producers' records ({odd})"
+    return _judge(read, stored, why, policy)
+
+
+def _judge(
+    read: StepRecord, stored: Sequence[StepRecord], not_judged: str | None, policy: DriftPolicy
+) -> Finding:
+    why = not_judged or _not_alike(read, stored)
     if why is not None:
         return Finding(
             "custody_not_judged",
@@ -65,8 +91,6 @@ def _not_alike(read: StepRecord, stored: Sequence[StepRecord]) -> str | None:
     """Say why an input cannot be held against what was stored; None where it can."""
     if not stored:
         return "no record of its producer"
-    if read.producer is not None and len(read.producer) != len(stored):
-        return f"{len(read.producer)} materializations were read, the records of {len(stored)} are known"
     if read.data_hash is None:
         return f"the input has no hash ({read.hash_error or 'not recorded'})"
     if read.source_changed:

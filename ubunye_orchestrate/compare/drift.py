@@ -71,7 +71,9 @@ def judge_first(record: RunRecord, policy: DriftPolicy = _DEFAULT_POLICY) -> Ver
 def _failure(record: RunRecord, who: str) -> str:
     if record.status == "running":
         return f"{who} has not ended"
-    return f"{who} failed ({record.error})" if record.error else f"{who} failed"
+    # The whole message, which may be long, stands in the record.
+    error = (record.error or "").strip().partition("\n")[0]
+    return f"{who} failed ({error})" if error else f"{who} failed"
 
 
 def _not_judged(comparison: Comparison, policy: DriftPolicy, why: str) -> Verdict:
@@ -126,6 +128,8 @@ def _judge_change(step: StepComparison, evidence: Attribution, policy: DriftPoli
     if step.types_changed_values_not:
         text += " (its types, not its values)"
     with_it = changed_together(evidence.changed)
+    if not with_it and not policy.deterministic:
+        with_it = "which is not judged further: the asset is declared not deterministic"
     yield Finding(
         "data_changed",
         severity,
@@ -177,12 +181,15 @@ def _attribution(step: StepComparison, evidence: Attribution, policy: DriftPolic
     apart = (
         f", apart from what the policy ignores ({', '.join(evidence.ignored)})" if evidence.ignored else ""
     )
+    masked = (
+        f"a value that is masked in the records ({', '.join(evidence.masked)}), " if evidence.masked else ""
+    )
     yield Finding(
         "unexplained",
         policy.severity("unexplained"),
         step.label,
         f"output {step.label} changed and the recorded evidence is equal{apart}; possible reasons are "
-        f"{_POSSIBLE_REASONS}",
+        f"{masked}{_POSSIBLE_REASONS}",
         details={"ignored": list(evidence.ignored)},
     )
 

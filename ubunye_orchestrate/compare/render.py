@@ -45,12 +45,13 @@ def _lines(comparison: Comparison, verdict: Verdict, full: bool) -> Iterator[str
             yield _line(name, evidence, 2)
     yield _line("config_hash", comparison.config, 2, full=full, hashes=True)
     for name, (a, b) in comparison.variable_changes.items():
-        yield f"    {printable(name)}: {printable(a)} -> {printable(b)}"
+        yield f"    {printable(name)}: {_value(a)} -> {_value(b)}"
     yield _line("code_hash", comparison.code.folder, 2, full=full, hashes=True)
     yield from _functions(comparison)
     yield _line("environment_hash", comparison.environment.hash, 2, full=full, hashes=True)
-    for name, (before, after) in comparison.environment.changes.items():
-        yield f"    {printable(name)}: {printable(before)} -> {printable(after)}"
+    if comparison.environment.state != "unknown":
+        for name, (before, after) in comparison.environment.changes.items():
+            yield f"    {printable(name)}: {_value(before)} -> {_value(after)}"
     for name, evidence in (("backend", comparison.backend), ("time_zone", comparison.time_zone)):
         if evidence.state == "changed":
             yield _line(name, evidence, 2)
@@ -64,15 +65,17 @@ def _run(record: RunRecord) -> str:
     return f"{short_run_id(record.run_id)}  {printable(record.started_at or '-')[:19]}  {record.status}"
 
 
+def _value(value: object) -> str:
+    return "-" if value is None else printable(value)
+
+
 def _seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
 def _line(name: str, evidence: Evidence, indent: int, *, full: bool = False, hashes: bool = False) -> str:
     def side(value: object) -> str:
-        if value is None:
-            return "-"
-        return short_hash(str(value), full=full) if hashes else printable(value)
+        return short_hash(value, full=full) if hashes and isinstance(value, str) else _value(value)
 
     lead = f"{' ' * indent}{name}: "
     if evidence.state == "unchanged":
@@ -80,8 +83,8 @@ def _line(name: str, evidence: Evidence, indent: int, *, full: bool = False, has
     if evidence.state == "changed":
         return f"{lead}{side(evidence.a)} -> {side(evidence.b)}  CHANGED"
     why = f" ({printable(evidence.why)})" if evidence.why else ""
-    if evidence.state == "unknown" and evidence.a is None and evidence.b is None:
-        return f"{lead}unknown{why}"
+    if evidence.state == "not comparable" or (evidence.a is None and evidence.b is None):
+        return f"{lead}{evidence.state}{why}"
     return f"{lead}{side(evidence.a)} -> {side(evidence.b)}  {evidence.state}{why}"
 
 
@@ -107,10 +110,8 @@ def _step(step: StepComparison, full: bool) -> Iterator[str]:
             yield f"        {printable(name)}: removed ({printable(kind)})"
         for name, before, after in step.columns.retyped:
             yield f"        {printable(name)}: {printable(before)} -> {printable(after)}"
-    if step.data.state == "unknown":
-        yield f"      data_hash: unknown ({printable(step.data.why)})"
-    elif step.data.state == "not comparable":
-        yield f"      data_hash: not comparable ({printable(step.data.why)})"
+    if step.data.state in ("unknown", "not comparable"):
+        yield from _wrapped(f"data_hash: {step.data.state} ({step.data.why})", 6, 8)
     else:
         yield _line("data_hash", step.data, 6, full=full, hashes=True)
     if step.types_changed_values_not:
@@ -128,7 +129,8 @@ def _findings(verdict: Verdict) -> Iterator[str]:
     if not verdict.findings:
         yield f"  {summary(verdict)}"
     for finding in verdict.findings:
-        yield from _wrapped(f"{finding.severity:<5}  {finding.text}", 2, 9)
+        severity = "-" if finding.severity == "none" else finding.severity
+        yield from _wrapped(f"{severity:<5}  {finding.text}", 2, 9)
 
 
 def _wrapped(text: str, first: int, rest: int) -> list[str]:
@@ -146,13 +148,16 @@ def _wrapped(text: str, first: int, rest: int) -> list[str]:
 
 
 def summary(verdict: Verdict) -> str:
-    """Say the verdict in one line: its worst findings, and how many others there are."""
+    """Say the verdict in one line: its worst findings, three at most, and how many more there are of them."""
     if not verdict.findings:
         return "outputs unchanged"
     grave = [finding for finding in verdict.findings if finding.severity == verdict.severity]
+    # The sentence of an output that changed names all that changed with it.
+    outputs = [finding for finding in grave if finding.kind == "data_changed"]
+    grave = outputs if outputs and verdict.changed_with else grave
     told = "; ".join(finding.text for finding in grave[:3])
-    others = len(verdict.findings) - len(grave[:3])
-    line = f"{told} (and {others} more)" if others else told
+    others = len(grave) - 3
+    line = f"{told} (and {others} more)" if others > 0 else told
     if not any(finding.kind in _ABOUT_OUTPUTS for finding in verdict.findings):
         line = f"outputs unchanged; {line}"
     return printable(line if verdict.severity == "none" else f"{verdict.severity}: {line}")
