@@ -1,0 +1,71 @@
+"""Texts of values that are stored once and pointed at: dictionaries (a pandas category) and runs.
+
+The texts are written once for each stored value and then taken for each row. A stored value that no row
+points at is no part of the data, so a fault in it is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ubunye_orchestrate.hashing.kernels.texts import FaultyValueError, Texts
+
+__all__ = ["decoded", "encoded_texts", "positions_and_values", "storage_of"]
+
+
+def storage_of(values: pa.Array) -> pa.Array:
+    """Return an extension array's storage, any other array as it is."""
+    while isinstance(values.type, pa.BaseExtensionType):
+        values = values.storage
+    return values
+
+
+def positions_and_values(values: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return, of a dictionary or run-end-encoded array, each row's position and the stored values."""
+    if pa.types.is_dictionary(values.type):
+        return values.indices, values.dictionary
+    rows = np.arange(values.offset, values.offset + len(values))
+    return pa.array(np.searchsorted(values.run_ends.to_numpy(), rows, side="right")), values.values
+
+
+def encoded_texts(positions: pa.Array, stored: pa.Array, texts_of: Callable[[pa.Array], Texts]) -> Texts:
+    """Return the text of ``stored[positions[i]]`` for each i, null where the position is."""
+    if len(stored) > len(positions):
+        try:
+            few = pc.take(stored, positions)
+        except pa.ArrowNotImplementedError:
+            few = None  # there are layouts that Arrow cannot take from; text can always be taken
+        if few is not None:
+            return texts_of(few)
+    try:
+        texts = texts_of(stored)
+    except FaultyValueError:
+        return _texts_of_used(positions, stored, texts_of)
+    return Texts(pc.take(texts.array, positions), texts.before, texts.after)
+
+
+def _texts_of_used(positions: pa.Array, stored: pa.Array, texts_of: Callable[[pa.Array], Texts]) -> Texts:
+    """Do as ``encoded_texts`` where some stored value is faulty: look at those alone that a row points at."""
+    used = np.unique(pc.drop_null(positions).to_numpy())
+    if not len(used):
+        return texts_of(pa.nulls(len(positions), pa.null()))
+    pointed_at = pa.concat_arrays([stored[i : i + 1] for i in used.tolist()])
+    try:
+        texts = texts_of(pointed_at)
+    except FaultyValueError as e:
+        raise FaultyValueError(pc.index(positions, used[e.index]).as_py(), e.reason) from None
+    closer = pc.index_in(positions, value_set=pa.array(used, positions.type))
+    return Texts(pc.take(texts.array, closer), texts.before, texts.after)
+
+
+def decoded(values: pa.Array) -> pa.Array:
+    """Return flat values without extension, dictionary and runs, views as plain strings."""
+    values = storage_of(values)
+    if pa.types.is_dictionary(values.type) or pa.types.is_run_end_encoded(values.type):
+        positions, stored = positions_and_values(values)
+        return pc.take(decoded(stored), positions)
+    return pc.cast(values, pa.large_string()) if pa.types.is_string_view(values.type) else values

@@ -1,0 +1,153 @@
+"""Texts of maps: entries sorted by key inside each map, keys as Spark's JSON writer turns them to text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from ubunye_orchestrate.hashing.kernels.encoded import decoded
+from ubunye_orchestrate.hashing.kernels.nested import bounds_of, enclosed, or_null, row_at
+from ubunye_orchestrate.hashing.kernels.numbers import (
+    decimal_texts,
+    float_texts,
+    floats_of,
+    integer_texts,
+)
+from ubunye_orchestrate.hashing.kernels.temporal import days_of, integers_of
+from ubunye_orchestrate.hashing.kernels.text import escaped
+from ubunye_orchestrate.hashing.kernels.texts import (
+    TEXT,
+    FaultyValueError,
+    Ints,
+    Texts,
+    joined,
+    pieces_of,
+    text_scalar,
+    valid_mask,
+)
+
+__all__ = ["map_texts"]
+
+_ZEROS_TO_MICROSECONDS: Final = {"s": "000000", "ms": "000", "us": ""}
+
+Codes = npt.NDArray[np.integer[Any]]
+"""One integer a key; they compare as the keys do."""
+
+
+def map_texts(values: pa.Array, texts_of: Callable[[pa.Array], Texts]) -> Texts:
+    """Return maps as JSON objects, entries sorted by key, null values as ``null``.
+
+    Raises FaultyValueError for a null key and for two keys of one map with the same text.
+    """
+    lists = _as_lists(values)
+    bounds = bounds_of(lists)
+    entries = lists.flatten()
+    try:
+        keys = decoded(entries.field(0))
+        if keys.null_count:
+            at = pc.index(keys.is_null(), True).as_py()
+            raise FaultyValueError(at, "a map has a null key; it has no text")
+        key_text, codes = _key_texts(keys)
+        order = _order_in_maps(bounds, codes if codes is not None else keys)
+        items = or_null(texts_of(entries.field(1)))
+    except FaultyValueError as e:
+        raise FaultyValueError(row_at(bounds, e.index), e.reason) from None
+    if order is not None:
+        key_text = pc.take(key_text, order, boundscheck=False)
+        items = Texts(pc.take(items.array, order, boundscheck=False), items.before, items.after)
+    elements = joined([',"', key_text, '":', *pieces_of(items)])
+    return enclosed(elements, bounds, valid_mask(values), "{", "}")
+
+
+def _as_lists(values: pa.Array) -> pa.Array:
+    """Return maps as lists of structs: Arrow flattens those as it should, nulls and offsets of slices too."""
+    key, item = values.type.key_field, values.type.item_field
+    return pc.cast(values, pa.list_(pa.struct([key.with_nullable(True), item])))
+
+
+def _key_texts(keys: pa.Array) -> tuple[pa.Array, Codes | None]:
+    """Return keys as text without quotes, and their codes (None for strings, compared as they are)."""
+    t = keys.type
+    if pat.is_floating(t):
+        return _float_keys(keys)
+    if pat.is_decimal(t):
+        wide = keys if t.bit_width >= 128 else pc.cast(keys, pa.decimal128(t.precision, t.scale))
+        return decimal_texts(keys).array, pc.rank(wide, tiebreaker="dense").to_numpy()
+    if pat.is_date(t):
+        days = days_of(keys)
+        return pc.cast(pa.array(days), TEXT), days
+    if pat.is_timestamp(t):
+        ticks = integers_of(keys)
+        return _microseconds_text(ticks, t.unit), ticks
+    if pat.is_boolean(t):
+        return integer_texts(keys).array, pc.cast(keys, pa.int8()).to_numpy()
+    if pat.is_integer(t):
+        return integer_texts(keys).array, keys.to_numpy()
+    if pat.is_null(t):
+        return pc.cast(keys, TEXT), np.empty(0, np.int64)  # no key is null, so there is none
+    return escaped(keys), None
+
+
+def _float_keys(keys: pa.Array) -> tuple[pa.Array, Codes]:
+    if pat.is_float16(keys.type):
+        keys = pc.cast(keys, pa.float32())
+    numbers = floats_of(keys) + 0.0 if len(keys) else np.empty(0, np.float32)  # a key -0.0 is 0.0
+    numbers[np.isnan(numbers)] = np.nan
+    texts = float_texts(pa.array(numbers, keys.type), quoted=False)
+    # As integers, the bits of positive doubles ascend with the numbers (NaN last), those of negative descend.
+    bits = numbers.astype(np.float64).view(np.int64)
+    return joined(pieces_of(texts)), np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
+
+
+def _microseconds_text(ticks: Ints, unit: str) -> pa.Array:
+    if unit == "ns":
+        ticks, rest = np.divmod(ticks, 1000)
+        if rest.any():
+            raise FaultyValueError(
+                int(np.flatnonzero(rest)[0]),
+                "a timestamp as map key has nanoseconds, which its text (microseconds) would cut",
+            )
+        return pc.cast(pa.array(ticks), TEXT)
+    text = pc.cast(pa.array(ticks), TEXT)
+    zeros = _ZEROS_TO_MICROSECONDS[unit]
+    # By their text, since seconds can be more microseconds than 64 bits hold.
+    return joined([text, pc.if_else(pa.array(ticks == 0), text_scalar(""), text_scalar(zeros))])
+
+
+def _order_in_maps(bounds: Ints, keys: Codes | pa.Array) -> pa.Array | None:
+    """Return the order that sorts each map's entries by key; None when they are sorted already."""
+    if len(keys) < 2:
+        return None
+    in_map = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    same_map = in_map[1:] == in_map[:-1]
+    if isinstance(keys, pa.Array):
+        ascending = pc.less(keys[:-1], keys[1:]).to_numpy(zero_copy_only=False)
+    else:
+        ascending = keys[:-1] < keys[1:]
+    if (ascending | ~same_map).all():
+        return None
+    codes = _string_codes(keys) if isinstance(keys, pa.Array) else keys
+    order = np.lexsort((codes, in_map))
+    in_order = codes[order]
+    twice = (in_order[:-1] == in_order[1:]) & same_map
+    if twice.any():
+        raise FaultyValueError(
+            int(order[np.flatnonzero(twice)[0]]),
+            "a map has two keys with the same text; its entries cannot be told apart",
+        )
+    return pa.array(order)
+
+
+def _string_codes(keys: pa.Array) -> Codes:
+    """Rank strings by code point, which is the order of their UTF-8 bytes."""
+    encoded = pc.dictionary_encode(keys)
+    ranks = np.empty(len(encoded.dictionary), np.int64)
+    ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(ranks))
+    codes: Codes = ranks[encoded.indices.to_numpy()]
+    return codes

@@ -1,0 +1,145 @@
+"""The texts of a column, and the few moves on their bytes that every kernel is made of.
+
+Texts are ``large_string`` throughout: with 64-bit offsets no amount of text in one batch can overflow, and
+measured they cost no more than 32-bit ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = [
+    "TEXT",
+    "Bytes",
+    "FaultyValueError",
+    "Ints",
+    "Mask",
+    "Texts",
+    "joined",
+    "pieces_of",
+    "raw",
+    "text_array",
+    "text_scalar",
+    "valid_mask",
+    "with_bytes_inserted",
+]
+
+TEXT = pa.large_string()
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class FaultyValueError(Exception):
+    """A value that rows-v1 does not define, at ``index`` of the array that a kernel was given.
+
+    Each level of nesting turns the index into its own; ``lines`` turns it into a HashError with the row.
+    """
+
+    def __init__(self, index: int, reason: str) -> None:
+        self.index = index
+        self.reason = reason
+        super().__init__(reason)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The canonical texts of an array's values: ``before`` + each of ``array`` + ``after``.
+
+    What all values share (quotes, a closing bracket) is kept apart, so that it is written once, by whoever
+    joins the texts to something larger.
+    """
+
+    array: pa.Array
+    """``large_string``, as long as the values; null where the value is null."""
+
+    before: str = ""
+    after: str = ""
+
+
+def text_scalar(text: str) -> pa.Scalar:
+    """Return a text as a scalar of the type that all texts have."""
+    return pa.scalar(text, TEXT)
+
+
+def joined(
+    pieces: Sequence[str | pa.Array],
+    *,
+    nulls: Literal["emit_null", "skip"] = "emit_null",
+) -> pa.Array:
+    """Write the pieces of each row one behind the other; constants stand in every row.
+
+    At least one piece is an array. A null makes its whole row null (``emit_null``) or is left out (``skip``).
+    The result is freshly allocated: packed from offset 0, and the caller may write into its bytes.
+    """
+    arguments: list[Any] = []
+    constant = ""
+    for piece in pieces:
+        if isinstance(piece, str):
+            constant += piece
+            continue
+        if constant:
+            arguments.append(text_scalar(constant))
+            constant = ""
+        arguments.append(piece)
+    if constant:
+        arguments.append(text_scalar(constant))
+    return pc.binary_join_element_wise(*arguments, text_scalar(""), null_handling=nulls)
+
+
+def pieces_of(texts: Texts) -> list[str | pa.Array]:
+    """Return what ``joined`` takes to write the texts out whole."""
+    return [texts.before, texts.array, texts.after]
+
+
+def raw(array: pa.Array) -> tuple[Ints, Bytes]:
+    """Return the offsets (one more than values, slice applied) and all bytes of a large text or binary array.
+
+    Both are views: the bytes of a freshly joined array are writable, those of a user's must not be written.
+    """
+    if len(array) == 0:
+        return np.zeros(1, np.int64), np.empty(0, np.uint8)
+    _, offsets, data = array.buffers()
+    at = np.frombuffer(offsets, np.int64, len(array) + 1, array.offset * 8)
+    return at, np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
+
+
+def text_array(offsets: Ints, data: Bytes, valid: Mask | None = None) -> pa.Array:
+    """Return the ``large_string`` array over these offsets and bytes (not copied), null where not valid."""
+    validity = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+    return pa.Array.from_buffers(
+        TEXT, len(offsets) - 1, [validity, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
+    )
+
+
+def valid_mask(array: pa.Array) -> Mask | None:
+    """Return where an array is not null, or None when it is nowhere null."""
+    if array.null_count == 0:
+        return None
+    mask: Mask = array.is_valid().to_numpy(zero_copy_only=False)
+    return mask
+
+
+def with_bytes_inserted(data: Bytes, positions: Ints, counts: Ints) -> tuple[Bytes, Ints]:
+    """Open gaps of ``counts[i]`` bytes before ``data[positions[i]]`` (positions ascending, each once).
+
+    Returns the wider bytes, their gaps unset, and where each gap begins in them.
+    """
+    shift = np.cumsum(counts)
+    gaps = positions + shift - counts
+    wider = np.empty(len(data) + (int(shift[-1]) if len(shift) else 0), np.uint8)
+    kept = np.ones(len(wider), np.bool_)
+    most = int(counts.max(initial=0))
+    for i in range(most):
+        kept[gaps[counts > i] + i] = False
+    wider[kept] = data
+    return wider, gaps

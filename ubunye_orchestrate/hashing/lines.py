@@ -1,0 +1,87 @@
+"""Whole Arrow columns to canonical lines: the columnar path, byte for byte the reference's.
+
+Each type has a kernel that writes the texts of a whole array with Arrow's and NumPy's own loops; none looks
+at rows one by one, nested types included.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from ubunye_orchestrate.errors import HashError
+from ubunye_orchestrate.hashing.kernels.encoded import encoded_texts, positions_and_values, storage_of
+from ubunye_orchestrate.hashing.kernels.maps import map_texts
+from ubunye_orchestrate.hashing.kernels.nested import list_texts, object_lines, struct_texts
+from ubunye_orchestrate.hashing.kernels.numbers import decimal_texts, float_texts, integer_texts
+from ubunye_orchestrate.hashing.kernels.temporal import date_texts, time_texts, timestamp_texts
+from ubunye_orchestrate.hashing.kernels.text import binary_texts, string_texts
+from ubunye_orchestrate.hashing.kernels.texts import TEXT, FaultyValueError, Texts
+from ubunye_orchestrate.hashing.types import canonical_columns
+
+__all__ = ["batch_lines", "lines_of_columns", "texts_of"]
+
+# The type is one of these, or nested, or not in rows-v1 (which canonical_columns refuses first).
+_FLAT_KERNELS = (
+    (pat.is_floating, float_texts),
+    (pat.is_integer, integer_texts),
+    (pat.is_string, string_texts),
+    (pat.is_timestamp, timestamp_texts),
+    (pat.is_date, date_texts),
+    (pat.is_boolean, integer_texts),
+    (pat.is_decimal, decimal_texts),
+    (pat.is_large_string, string_texts),
+    (pat.is_string_view, string_texts),
+    (pat.is_binary, binary_texts),
+    (pat.is_large_binary, binary_texts),
+    (pat.is_fixed_size_binary, binary_texts),
+    (pat.is_binary_view, binary_texts),
+    (pat.is_time, time_texts),
+)
+
+
+def batch_lines(batch: pa.RecordBatch, *, first_row: int = 0) -> pa.Array:
+    """Return the canonical line of each row of a record batch as a ``large_string`` array without nulls.
+
+    ``first_row`` is the position of the batch's first row in its table, for messages. Raises HashError,
+    naming column, type and row, for a type or a value that rows-v1 does not define.
+    """
+    return lines_of_columns(batch, canonical_columns(batch.schema), first_row=first_row)
+
+
+def lines_of_columns(
+    batch: pa.RecordBatch, columns: tuple[tuple[str, str], ...], *, first_row: int
+) -> pa.Array:
+    """Do as ``batch_lines``, given the ``canonical_columns`` of the batch's schema."""
+    fields = []
+    faults: list[tuple[int, str, str, str]] = []
+    for name, type_name in columns:
+        try:
+            fields.append(texts_of(batch.column(name)))
+        except FaultyValueError as e:
+            faults.append((e.index, name, type_name, e.reason))
+    if faults:  # name the one that reading row by row would meet first
+        row, name, type_name, reason = min(faults)
+        raise HashError(reason, column=name, type_name=type_name, row=first_row + row)
+    return object_lines([name for name, _ in columns], fields, batch.num_rows)
+
+
+def texts_of(values: pa.Array) -> Texts:
+    """Return the canonical texts of an array of any type of rows-v1.
+
+    Raises FaultyValueError for a value that has none.
+    """
+    values = storage_of(values)
+    t = values.type
+    for is_kind, kernel in _FLAT_KERNELS:
+        if is_kind(t):
+            return kernel(values)
+    if pat.is_null(t):
+        return Texts(pa.nulls(len(values), TEXT))
+    if pat.is_dictionary(t) or pat.is_run_end_encoded(t):
+        return encoded_texts(*positions_and_values(values), texts_of)
+    if pat.is_struct(t):
+        return struct_texts(values, texts_of)
+    if pat.is_map(t):
+        return map_texts(values, texts_of)
+    return list_texts(values, texts_of)
