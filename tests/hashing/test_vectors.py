@@ -1,0 +1,76 @@
+"""Every golden vector: each value's text, each table's lines, sums and hashes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.hashing.paths import PATHS
+from tests.hashing.vectors import arrow_table, arrow_type, arrow_value, table_vectors, value_vectors
+from ubunye_orchestrate.hashing import canonical, rows_v1
+from ubunye_orchestrate.hashing.types import canonical_columns, canonical_type
+
+each_path = pytest.mark.parametrize("path", PATHS)
+TABLES = table_vectors()
+each_table = pytest.mark.parametrize("vector", TABLES, ids=[v["name"] for v in TABLES])
+
+
+def _values_by_type() -> dict[str, list[dict[str, Any]]]:
+    by_type: dict[str, list[dict[str, Any]]] = {}
+    for vector in value_vectors():
+        by_type.setdefault(vector["type"], []).append(vector)
+    return by_type
+
+
+VALUES = _values_by_type()
+
+
+def test_the_vectors_are_all_there() -> None:
+    assert sum(map(len, VALUES.values())) == 707
+    assert len(TABLES) == 41
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_the_reference_writes_each_value(name: str) -> None:
+    t = arrow_type(name)
+    assert canonical_type(t, column="x") == name
+    values = pa.array([arrow_value(v["value"], t) for v in VALUES[name]], t)
+    assert [canonical.value_text(value) for value in values] == [v["text"] for v in VALUES[name]]
+
+
+@each_path
+@pytest.mark.parametrize("name", VALUES)
+def test_each_path_writes_each_value_in_its_line(name: str, path: str) -> None:
+    t = arrow_type(name)
+    values = pa.array([arrow_value(v["value"], t) for v in VALUES[name]], t)
+    lines = PATHS[path](pa.record_batch([values], ["x"])).cast(pa.string()).to_pylist()
+    assert lines == ["{}" if v["text"] is None else f'{{"x":{v["text"]}}}' for v in VALUES[name]]
+
+
+@each_path
+@each_table
+def test_each_path_gives_the_lines_sums_and_hashes_of_each_table(vector: dict[str, Any], path: str) -> None:
+    table = arrow_table(vector)
+    columns = canonical_columns(table.schema)
+    total = rows_v1.LaneSums()
+    lines: list[str] = []
+    for batch in table.to_batches():
+        batch_lines = PATHS[path](batch)
+        total.add(batch_lines)
+        lines += batch_lines.cast(pa.string()).to_pylist()
+    assert lines == vector["lines"]
+    assert (total.rows, [str(s) for s in total.sums]) == (vector["row_count"], vector["lane_sums"])
+    assert rows_v1.schema_hash(columns) == vector["schema_hash"]
+    assert rows_v1.data_hash(total.rows, columns, total.sums) == vector["data_hash"]
+
+
+def test_tables_that_differ_only_in_order_or_session_hash_alike() -> None:
+    by_name = {v["name"]: v for v in TABLES}
+    alike = [
+        n for n in by_name if n == "basic" or (n.startswith("basic_") and ("permuted" in n or "session" in n))
+    ]
+    assert len(alike) == 5
+    assert len({by_name[n]["data_hash"] for n in alike}) == 1
+    assert by_name["basic"]["data_hash"] != by_name["basic_one_value_changed"]["data_hash"]
