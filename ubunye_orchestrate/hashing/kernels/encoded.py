@@ -34,6 +34,7 @@ def positions_and_values(values: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 def encoded_texts(positions: pa.Array, stored: pa.Array, texts_of: Callable[[pa.Array], Texts]) -> Texts:
     """Return the text of ``stored[positions[i]]`` for each i, null where the position is."""
+    stored = storage_of(stored)
     if len(stored) > len(positions):
         try:
             few = pc.take(stored, positions)

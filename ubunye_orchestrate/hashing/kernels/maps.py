@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ubunye_orchestrate.hashing.kernels.encoded import decoded
-from ubunye_orchestrate.hashing.kernels.nested import bounds_of, enclosed, or_null, row_at
+from ubunye_orchestrate.hashing.kernels.nested import ElementsOf, enclosed, or_null
 from ubunye_orchestrate.hashing.kernels.numbers import (
     decimal_texts,
     float_texts,
@@ -45,30 +44,42 @@ def map_texts(values: pa.Array, texts_of: Callable[[pa.Array], Texts]) -> Texts:
 
     Raises FaultyValueError for a null key and for two keys of one map with the same text.
     """
-    lists = _as_lists(values)
-    bounds = bounds_of(lists)
-    entries = lists.flatten()
+    elements = ElementsOf(values)
+    key_values, item_values = _keys_and_items(values, elements)
     try:
-        keys = decoded(entries.field(0))
+        keys = elements.flat(key_values)
         if keys.null_count:
             at = pc.index(keys.is_null(), True).as_py()
             raise FaultyValueError(at, "a map has a null key; it has no text")
         key_text, codes = _key_texts(keys)
-        order = _order_in_maps(bounds, codes if codes is not None else keys)
-        items = or_null(texts_of(entries.field(1)))
+        order = _order_in_maps(elements.bounds, codes if codes is not None else keys)
+        items = or_null(elements.texts(item_values, texts_of))
     except FaultyValueError as e:
-        raise FaultyValueError(row_at(bounds, e.index), e.reason) from None
+        raise FaultyValueError(elements.row_of(e.index), e.reason) from None
     if order is not None:
         key_text = pc.take(key_text, order, boundscheck=False)
         items = Texts(pc.take(items.array, order, boundscheck=False), items.before, items.after)
-    elements = joined([',"', key_text, '":', *pieces_of(items)])
-    return enclosed(elements, bounds, valid_mask(values), "{", "}")
+    entries = joined([',"', key_text, '":', *pieces_of(items)])
+    return enclosed(entries, elements.bounds, valid_mask(values), "{", "}")
 
 
-def _as_lists(values: pa.Array) -> pa.Array:
-    """Return maps as lists of structs: Arrow flattens those as it should, nulls and offsets of slices too."""
-    key, item = values.type.key_field, values.type.item_field
-    return pc.cast(values, pa.list_(pa.struct([key.with_nullable(True), item])))
+def _keys_and_items(values: pa.Array, elements: ElementsOf) -> tuple[pa.Array, pa.Array]:
+    """Return all keys and items that stand behind the maps' offsets.
+
+    ``MapArray.keys`` and ``items`` leave out the offset that the entries may have of their own; the entries
+    of one map, as a scalar, have it.
+    """
+    keys, items = values.keys, values.items
+    filled = np.flatnonzero(np.diff(elements.bounds))
+    if not len(filled):
+        return keys, items
+    row = int(filled[0])
+    entries = values[row].values
+    start = elements.first_of(row)
+    return (
+        keys.slice(entries.field(0).offset - keys.offset - start),
+        items.slice(entries.field(1).offset - items.offset - start),
+    )
 
 
 def _key_texts(keys: pa.Array) -> tuple[pa.Array, Codes | None]:

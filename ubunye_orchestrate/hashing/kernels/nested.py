@@ -12,7 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ubunye_orchestrate.hashing.kernels.encoded import encoded_texts, positions_and_values, storage_of
+from ubunye_orchestrate.hashing.kernels.encoded import (
+    decoded,
+    encoded_texts,
+    positions_and_values,
+    storage_of,
+)
 from ubunye_orchestrate.hashing.kernels.text import json_name
 from ubunye_orchestrate.hashing.kernels.texts import (
     FaultyValueError,
@@ -27,7 +32,7 @@ from ubunye_orchestrate.hashing.kernels.texts import (
     valid_mask,
 )
 
-__all__ = ["bounds_of", "enclosed", "list_texts", "object_lines", "or_null", "row_at", "struct_texts"]
+__all__ = ["ElementsOf", "enclosed", "list_texts", "object_lines", "or_null", "struct_texts"]
 
 TextsOf = Callable[[pa.Array], Texts]
 
@@ -85,25 +90,81 @@ def _field_texts(
 
 def list_texts(values: pa.Array, texts_of: TextsOf) -> Texts:
     """Return lists of any layout as JSON arrays, null elements as ``null``."""
-    bounds = bounds_of(values)
+    elements = ElementsOf(values)
     try:
-        elements = or_null(texts_of(values.flatten()))  # null lists' own slots are dropped
+        texts = or_null(elements.texts(values.values, texts_of))
     except FaultyValueError as e:
-        raise FaultyValueError(row_at(bounds, e.index), e.reason) from None
-    return enclosed(joined([",", *pieces_of(elements)]), bounds, valid_mask(values), "[", "]")
+        raise FaultyValueError(elements.row_of(e.index), e.reason) from None
+    return enclosed(joined([",", *pieces_of(texts)]), elements.bounds, valid_mask(values), "[", "]")
 
 
-def bounds_of(lists: pa.Array) -> Ints:
-    """Return where each list begins and ends in its flattened elements: one more than lists, 0 first."""
-    lengths = pc.list_value_length(lists)
-    if lengths.null_count:
-        lengths = pc.fill_null(lengths, 0)
-    return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths.to_numpy(), dtype=np.int64)))
+class ElementsOf:
+    """Where the elements of lists are: one list behind the other, without what no list holds."""
+
+    def __init__(self, lists: pa.Array) -> None:
+        self._starts, sizes = _extents(lists)
+        self.bounds: Ints = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+        """Where each list begins and ends among the elements: one more than lists, 0 first."""
+        total = int(self.bounds[-1])
+        shifts = (
+            self._starts - self.bounds[:-1]
+        )  # from a place among the elements to the one in ``lists.values``
+        held = shifts[sizes > 0]
+        self._positions: Ints | None = None
+        if total == 0:
+            self._first = self._stop = 0
+        elif (held == held[0]).all():
+            self._first = int(held[0])
+            self._stop = self._first + total
+        else:  # null lists over elements of their own, or views that overlap, leave gaps or go back
+            positions = np.repeat(shifts, sizes) + np.arange(total)
+            self._first = int(positions.min())
+            self._stop = int(positions.max()) + 1
+            self._positions = positions - self._first
+
+    def texts(self, values: pa.Array, texts_of: TextsOf) -> Texts:
+        """Return the texts of the elements, given ``lists.values`` (or one of its fields)."""
+        stored = values.slice(self._first, self._stop - self._first)
+        if self._positions is None:
+            return texts_of(stored)
+        return encoded_texts(pa.array(self._positions), stored, texts_of)
+
+    def flat(self, values: pa.Array) -> pa.Array:
+        """Return the elements themselves, decoded, where they are flat."""
+        stored = decoded(values.slice(self._first, self._stop - self._first))
+        return stored if self._positions is None else pc.take(stored, pa.array(self._positions))
+
+    def first_of(self, row: int) -> int:
+        """Return where a list's elements start in ``lists.values``."""
+        return int(self._starts[row])
+
+    def row_of(self, element: int) -> int:
+        """Return which list holds an element."""
+        return int(np.searchsorted(self.bounds, element, side="right")) - 1
 
 
-def row_at(bounds: Ints, element: int) -> int:
-    """Return which list holds an element of the flattened lists."""
-    return int(np.searchsorted(bounds, element, side="right")) - 1
+def _extents(lists: pa.Array) -> tuple[Ints, Ints]:
+    """Return where each list starts in ``lists.values`` and how many elements it has, 0 where null."""
+    t = lists.type
+    rows = len(lists)
+    if rows == 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    valid = valid_mask(lists)
+    if pa.types.is_fixed_size_list(t):
+        starts = (lists.offset + np.arange(rows)) * t.list_size
+        sizes = np.full(rows, t.list_size)
+    else:
+        wide = pa.types.is_large_list(t) or pa.types.is_large_list_view(t)
+        dtype = np.dtype(np.int64 if wide else np.int32)
+        at = lists.offset * dtype.itemsize
+        buffers = lists.buffers()
+        if pa.types.is_list_view(t) or pa.types.is_large_list_view(t):
+            starts = np.frombuffer(buffers[1], dtype, rows, at).astype(np.int64)
+            sizes = np.frombuffer(buffers[2], dtype, rows, at).astype(np.int64)
+        else:
+            offsets = np.frombuffer(buffers[1], dtype, rows + 1, at).astype(np.int64)
+            starts, sizes = offsets[:-1], np.diff(offsets)
+    return starts, sizes if valid is None else np.where(valid, sizes, 0)
 
 
 def or_null(texts: Texts) -> Texts:
