@@ -49,7 +49,7 @@ def current_environment() -> Environment:
 
 
 def environment_hash(environment: Environment) -> str:
-    """Return ``sha256:`` and the hash of an environment as compact JSON, keys sorted, as its record has it."""
+    """Return ``sha256:`` and the hash of the environment as its record has it: compact, keys sorted."""
     text = json.dumps(environment.model_dump(exclude_unset=True), sort_keys=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
