@@ -102,8 +102,8 @@ CASES = sorted(path.name.partition("__")[0] for path in RECORDS.glob("cli/*__com
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "case" in metafunc.fixturenames:
-        metafunc.parametrize("case", CASES)
+    if "any_case" in metafunc.fixturenames:
+        metafunc.parametrize("any_case", CASES)
 
 
 @pytest.fixture
