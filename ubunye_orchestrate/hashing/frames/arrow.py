@@ -45,8 +45,6 @@ def _scanned(frame: Any) -> ArrowStream:
         return ArrowStream(frame.projected_schema, guarded(iter(batches)), "pyarrow")
     # By default Arrow reads 16 batches of 4 files ahead of the reader, which is what fills the memory.
     batches = from_source(
-        lambda: frame.to_batches(
-            batch_size=ROWS_AT_ONCE, batch_readahead=1, fragment_readahead=1, cache_metadata=False
-        )
+        lambda: frame.to_batches(batch_size=ROWS_AT_ONCE, batch_readahead=1, fragment_readahead=1)
     )
     return ArrowStream(frame.schema, guarded(iter(batches)), "pyarrow")

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
+
 from ubunye_orchestrate.errors import HashError
 from ubunye_orchestrate.hashing.frames.stream import ROWS_AT_ONCE, ArrowStream, from_source, guarded
 
@@ -40,7 +42,14 @@ def stream(frame: Any) -> ArrowStream:
     for name, sql_type in zip(frame.columns, frame.types, strict=True):
         _refuse_lossy(name, sql_type, str(sql_type))
     reader = from_source(lambda: _reader(frame))
-    return ArrowStream(reader.schema, guarded(iter(reader)), "duckdb")
+    # DuckDB renames a column that differs from another only in case.
+    schema = pa.schema([f.with_name(name) for f, name in zip(reader.schema, frame.columns, strict=True)])
+    return ArrowStream(schema, _renamed(guarded(iter(reader)), schema), "duckdb")
+
+
+def _renamed(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
 
 def _reader(relation: Any) -> Any:
@@ -48,7 +57,7 @@ def _reader(relation: Any) -> Any:
     methods = dir(type(relation))
     if "fetchone" in methods:
         # Before 2.0 a relation keeps its result, which the user may have fetched in part: run another of the
-        # same rows. Since 2.0 it keeps none (and another would rename columns that differ only in case).
+        # same rows. Since 2.0 it keeps none.
         relation = relation.filter("true")
     name = "to_arrow_reader" if "to_arrow_reader" in methods else "fetch_arrow_reader"
     return getattr(relation, name)(ROWS_AT_ONCE)

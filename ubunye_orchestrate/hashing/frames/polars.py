@@ -47,10 +47,10 @@ def stream(frame: Any) -> ArrowStream:
 def _computed(lazy: Any) -> Iterator[Any]:
     """Compute a lazy frame once, as eager frames.
 
-    ``collect_batches`` (Polars 1.34, marked unstable there) holds a few of them at a time, ``collect`` the
-    whole result.
+    ``collect_batches`` (marked unstable) holds a few of them at a time, ``collect`` the whole result. Before
+    Polars 2 (seen in 1.34 and 1.36) the former may end as if complete when the query failed.
     """
-    if hasattr(lazy, "collect_batches"):
+    if int(sys.modules["polars"].__version__.split(".")[0]) >= 2:
         return iter(lazy.collect_batches(chunk_size=ROWS_AT_ONCE, maintain_order=True, lazy=True))
     return iter([from_source(lazy.collect)])
 

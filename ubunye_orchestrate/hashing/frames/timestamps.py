@@ -71,9 +71,9 @@ def _children(t: pa.DataType) -> list[pa.DataType]:
 
 
 def _zoned(t: pa.DataType, zone: str) -> pa.DataType:
-    """Return ``t`` with the zone put in; encoded columns and list views become plain ones."""
-    if pat.is_timestamp(t):
-        return pa.timestamp(t.unit, t.tz or zone)
+    """Return ``t`` with the zone put in; encoded columns become plain ones."""
+    if not _holds_naive(t):
+        return t
     if pat.is_dictionary(t) or pat.is_run_end_encoded(t):
         return _zoned(t.value_type, zone)
     if pat.is_struct(t):
@@ -82,11 +82,11 @@ def _zoned(t: pa.DataType, zone: str) -> pa.DataType:
         return pa.map_(_zoned(t.key_type, zone), _zoned(t.item_type, zone))
     if pat.is_fixed_size_list(t):
         return pa.list_(_zoned(t.value_type, zone), t.list_size)
-    if pat.is_large_list(t) or pat.is_large_list_view(t):
+    if pat.is_large_list(t):
         return pa.large_list(_zoned(t.value_type, zone))
-    if pat.is_list(t) or pat.is_list_view(t):
+    if pat.is_list(t):
         return pa.list_(_zoned(t.value_type, zone))
-    return t
+    return pa.timestamp(t.unit, zone) if pat.is_timestamp(t) else t
 
 
 def _column_in_zone(column: pa.Array, to: pa.DataType, zone: str, name: str, rows_before: int) -> pa.Array:
@@ -94,19 +94,24 @@ def _column_in_zone(column: pa.Array, to: pa.DataType, zone: str, name: str, row
         column = pc.run_end_decode(column)
     if pat.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    try:
-        if zone == "UTC":
-            return column.cast(to)  # between no zone and UTC a cast keeps the digits
-        if pat.is_timestamp(column.type):
-            return _local_times(column, zone, name, rows_before)
-    except pa.ArrowNotImplementedError:
-        pass  # a nested type that Arrow cannot cast: refused below, as are all nested ones in other zones
+    if zone == "UTC" and _is_cast_right(column.type):
+        return column.cast(to)  # between no zone and UTC a cast keeps the digits
+    if pat.is_timestamp(column.type):
+        return _local_times(column, zone, name, rows_before)
     raise HashError(
-        f"timestamps without a zone inside a nested column cannot be read as {zone} times; give them a zone "
-        "before, or make them a column of their own",
+        f"timestamps without a zone inside a column of this type cannot be read as {zone} times; give them a "
+        "zone before, or make them a column of their own",
         column=name,
         type_name=str(column.type),
     )
+
+
+def _is_cast_right(t: pa.DataType) -> bool:
+    """Whether Arrow casts what is inside ``t``: not encoded types, and list views become invalid arrays."""
+    if pat.is_timestamp(t) or not _holds_naive(t):
+        return True
+    kinds = pat.is_struct, pat.is_list, pat.is_large_list, pat.is_fixed_size_list, pat.is_map
+    return any(is_kind(t) for is_kind in kinds) and all(_is_cast_right(child) for child in _children(t))
 
 
 def _local_times(column: pa.Array, zone: str, name: str, rows_before: int) -> pa.Array:
@@ -121,8 +126,9 @@ def _local_times(column: pa.Array, zone: str, name: str, rows_before: int) -> pa
             type_name=str(column.type),
             row=rows_before + in_doubt,
         )
-    # Arrow's arithmetic wraps at the ends of 64 bits without saying so.
-    shift = pc.abs(pc.subtract(earliest.cast(pa.int64()), column.cast(pa.int64())))
+    # Arrow's arithmetic wraps at the ends of 64 bits without saying so. Doubles are exact enough to see it.
+    ticks = [times.cast(pa.int64()).cast(pa.float64(), safe=False) for times in (earliest, column)]
+    shift = pc.abs(pc.subtract(*ticks))
     wrapped = pc.index(pc.greater(shift, _LARGEST_OFFSET * _IN_A_SECOND[column.type.unit]), True).as_py()
     if wrapped >= 0:
         raise HashError(
