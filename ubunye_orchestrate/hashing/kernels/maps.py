@@ -31,7 +31,7 @@ from ubunye_orchestrate.hashing.kernels.texts import (
     valid_mask,
 )
 
-__all__ = ["map_texts"]
+__all__ = ["keys_and_items", "map_texts"]
 
 _ZEROS_TO_MICROSECONDS: Final = {"s": "000000", "ms": "000", "us": ""}
 
@@ -45,7 +45,7 @@ def map_texts(values: pa.Array, texts_of: Callable[[pa.Array], Texts]) -> Texts:
     Raises FaultyValueError for a null key and for two keys of one map with the same text.
     """
     elements = ElementsOf(values)
-    key_values, item_values = _keys_and_items(values, elements)
+    key_values, item_values = keys_and_items(values, elements)
     try:
         keys = elements.flat(key_values)
         if keys.null_count:
@@ -63,7 +63,7 @@ def map_texts(values: pa.Array, texts_of: Callable[[pa.Array], Texts]) -> Texts:
     return enclosed(entries, elements.bounds, valid_mask(values), "{", "}")
 
 
-def _keys_and_items(values: pa.Array, elements: ElementsOf) -> tuple[pa.Array, pa.Array]:
+def keys_and_items(values: pa.Array, elements: ElementsOf) -> tuple[pa.Array, pa.Array]:
     """Return all keys and items that stand behind the maps' offsets.
 
     ``MapArray.keys`` and ``items`` leave out the offset that the entries may have of their own; the entries

@@ -124,15 +124,18 @@ class ElementsOf:
 
     def texts(self, values: pa.Array, texts_of: TextsOf) -> Texts:
         """Return the texts of the elements, given ``lists.values`` (or one of its fields)."""
-        stored = values.slice(self._first, self._stop - self._first)
-        if self._positions is None:
-            return texts_of(stored)
-        return encoded_texts(pa.array(self._positions), stored, texts_of)
+        stored, positions = self.stored(values)
+        return texts_of(stored) if positions is None else encoded_texts(pa.array(positions), stored, texts_of)
 
     def flat(self, values: pa.Array) -> pa.Array:
         """Return the elements themselves, decoded, where they are flat."""
-        stored = decoded(values.slice(self._first, self._stop - self._first))
-        return stored if self._positions is None else pc.take(stored, pa.array(self._positions))
+        stored, positions = self.stored(values)
+        stored = decoded(stored)
+        return stored if positions is None else pc.take(stored, pa.array(positions))
+
+    def stored(self, values: pa.Array) -> tuple[pa.Array, Ints | None]:
+        """Return the stretch of values that holds the elements, and where in it each is (None: in order)."""
+        return values.slice(self._first, self._stop - self._first), self._positions
 
     def first_of(self, row: int) -> int:
         """Return where a list's elements start in ``lists.values``."""

@@ -1,0 +1,104 @@
+"""How much text rows come to, estimated before any is written, so that memory stays bounded.
+
+Layouts that store a value once and point at it (dictionaries, runs, views that overlap) can come to far more
+text than they take space; so rows are weighed by what they point at.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from ubunye_orchestrate.hashing.kernels.encoded import positions_and_values, storage_of
+from ubunye_orchestrate.hashing.kernels.maps import keys_and_items
+from ubunye_orchestrate.hashing.kernels.nested import ElementsOf
+from ubunye_orchestrate.hashing.kernels.texts import Ints, valid_mask
+
+__all__ = ["row_weights"]
+
+_FLAT: Final = 24  # bytes of text of a number or a time, about; no flat value but text and bytes has far more
+_PUNCTUATION: Final = 4  # quotes, colon, comma
+
+
+def row_weights(batch: pa.RecordBatch) -> Ints:
+    """Return about how many bytes of text each row of a batch comes to."""
+    weights: Ints = np.zeros(batch.num_rows, np.int64)
+    weights += _object_weights(batch.schema.names, batch.columns)
+    return weights
+
+
+def _object_weights(names: list[str], fields: list[pa.Array]) -> Ints | int:
+    weights: Ints | int = _PUNCTUATION
+    for name, values in zip(names, fields, strict=True):
+        weights = weights + (len(name) + _PUNCTUATION + _weights(values))
+    return weights
+
+
+def _weights(values: pa.Array) -> Ints | int:
+    """Return the weight of each value, or the one that all have."""
+    values = storage_of(values)
+    t = values.type
+    if pat.is_string_view(t) or pat.is_binary_view(t):
+        return 2 * _view_lengths(values)
+    if pat.is_fixed_size_binary(t):
+        return 2 * int(t.byte_width)
+    if pat.is_string(t) or pat.is_binary(t):
+        return _lengths(values, np.dtype(np.int32))
+    if pat.is_large_string(t) or pat.is_large_binary(t):
+        return _lengths(values, np.dtype(np.int64))
+    if pat.is_dictionary(t) or pat.is_run_end_encoded(t):
+        return _weights_at(*positions_and_values(values))
+    if pat.is_struct(t):
+        fields = [values.field(i) for i in range(t.num_fields)]
+        return _object_weights([t.field(i).name for i in range(t.num_fields)], fields)
+    if pat.is_map(t):
+        elements = ElementsOf(values)
+        keys, items = keys_and_items(values, elements)
+        return _weights_of_elements(elements, keys) + _weights_of_elements(elements, items)
+    if pat.is_nested(t):
+        return _weights_of_elements(ElementsOf(values), values.values)
+    return _FLAT
+
+
+def _lengths(values: pa.Array, dtype: np.dtype[np.int32] | np.dtype[np.int64]) -> Ints | int:
+    if len(values) == 0:
+        return 0
+    at = values.offset * dtype.itemsize
+    offsets = np.frombuffer(values.buffers()[1], dtype, len(values) + 1, at)
+    return np.diff(offsets).astype(np.int64) + _PUNCTUATION
+
+
+def _view_lengths(values: pa.Array) -> Ints | int:
+    if len(values) == 0:
+        return 0
+    # A view is four integers, its length the first of them.
+    views = np.frombuffer(values.buffers()[1], np.int32, 4 * len(values), values.offset * 16)
+    lengths = views[::4].astype(np.int64) + _PUNCTUATION
+    valid = valid_mask(values)
+    return lengths if valid is None else np.where(valid, lengths, 0)
+
+
+def _weights_at(positions: pa.Array, stored: pa.Array) -> Ints | int:
+    weights = _weights(stored)
+    if isinstance(weights, int):
+        return weights
+    valid = valid_mask(positions)
+    at = positions.to_numpy(zero_copy_only=False) if valid is None else positions.fill_null(0).to_numpy()
+    if not len(weights):
+        return _FLAT
+    return weights[at] if valid is None else np.where(valid, weights[at], 0)
+
+
+def _weights_of_elements(elements: ElementsOf, values: pa.Array) -> Ints:
+    stored, positions = elements.stored(values)
+    weights = _weights(stored)
+    bounds = elements.bounds
+    if isinstance(weights, int):
+        return np.diff(bounds) * (weights + _PUNCTUATION) + _PUNCTUATION
+    if positions is not None:
+        weights = weights[positions]
+    ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(weights + _PUNCTUATION)))
+    return np.diff(ends[bounds]) + _PUNCTUATION
