@@ -12,6 +12,7 @@ import itertools
 import os
 import re
 from collections.abc import Mapping
+from datetime import date, time
 from typing import Any
 from urllib.parse import quote
 
@@ -27,13 +28,14 @@ _SECRET_WORDS = frozenset(
         *("accesskey", "secretkey", "privatekey", "accountkey", "authtoken", "accesstoken"),
     )
 )
+_SECRET_ENDINGS = ("password", "passwd", "secret", "token")
 # … unless its last word says that it is about the secret: token_url, secret_name, password_column.
 _ABOUT_WORDS = frozenset(
     (
         *("column", "columns", "field", "fields", "name", "names", "count", "counts", "length", "size"),
         *("limit", "max", "min", "url", "uri", "endpoint", "host", "path", "type", "kind", "format"),
         *("policy", "index", "expiry", "expires", "ttl", "age", "version", "budget", "usage", "provider"),
-        *("scope", "algorithm"),
+        *("scope", "algorithm", "file", "files"),
     )
 )
 # "key" is a secret only after one of these, so that partition_key, primary_key and key_column stay.
@@ -120,8 +122,13 @@ def mask_config(config: Any) -> Any:
 
 
 def mask_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of a run's variables without secrets."""
-    masked: dict[str, Any] = mask_config(variables)
+    """Return a copy of a run's variables without secrets; dates and times are written in ISO 8601."""
+    masked: dict[str, Any] = mask_config(
+        {
+            name: value.isoformat() if isinstance(value, (date, time)) else value
+            for name, value in variables.items()
+        }
+    )
     return masked
 
 
@@ -138,9 +145,13 @@ def _names_a_secret(name: str) -> bool:
     words = [word.lower() for word in _WORD.findall(name)]
     if not words or words[-1] in _ABOUT_WORDS:
         return False
-    if _SECRET_WORDS.intersection(words):
+    # PGPASSWORD, dbpassword: names that run words together
+    if any(word in _SECRET_WORDS or word.endswith(_SECRET_ENDINGS) for word in words):
         return True
-    return any(second == "key" and first in _KEY_OWNERS for first, second in itertools.pairwise(words))
+    return any(
+        (second == "key" and first in _KEY_OWNERS) or (first, second) == ("connection", "string")
+        for first, second in itertools.pairwise(words)
+    )
 
 
 def _mask_urls(text: str) -> str:

@@ -1,0 +1,47 @@
+"""Small pieces of evidence: the hash of a configuration, and an exception as text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from typing import Any
+
+from ubunye_orchestrate.errors import InvalidRecordError
+from ubunye_orchestrate.records.codec import refuse_foreign_values
+from ubunye_orchestrate.records.masking import mask_config, mask_text
+
+__all__ = ["LONGEST_ERROR", "config_hash", "error_text"]
+
+LONGEST_ERROR = 20_000
+"""Characters of an exception's message that are kept."""
+
+_logger = logging.getLogger(__name__)
+
+
+def config_hash(config: Any) -> str | None:
+    """Return ``sha256:`` over a configuration as canonical JSON: keys sorted, compact, secrets masked.
+
+    No configuration (None) is an empty one. A value that JSON cannot hold makes the hash unknown (None), and
+    is logged: another text in its place could make two configurations equal that are not.
+    """
+    masked = mask_config({} if config is None else config)
+    try:
+        refuse_foreign_values(masked, "the configuration")
+    except InvalidRecordError as e:
+        _logger.warning("The configuration has no hash: %s", e)
+        return None
+    text = json.dumps(masked, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def error_text(error: BaseException) -> str:
+    """Return an exception as a record has it: ``Type: message``, secrets masked, of bounded length."""
+    try:
+        message = str(error)
+    except Exception as e:  # noqa: BLE001 - a user's exception may fail to say what it is
+        message = f"(its message failed with {type(e).__name__})"
+    text = mask_text(f"{type(error).__name__}: {message}" if message else type(error).__name__)
+    if len(text) > LONGEST_ERROR:
+        text = f"{text[:LONGEST_ERROR]}… ({len(text) - LONGEST_ERROR:,} more characters)"
+    return text

@@ -1,0 +1,386 @@
+"""Records of runs outside Dagster: in a notebook, a script, or as a monitor of another engine."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import logging
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
+
+from ubunye_orchestrate.errors import ConfigurationError, InvalidRecordError
+from ubunye_orchestrate.records.assembly import assemble_record
+from ubunye_orchestrate.records.code import CodeEvidence, code_evidence
+from ubunye_orchestrate.records.codec import refuse_foreign_values
+from ubunye_orchestrate.records.evidence import config_hash, error_text
+from ubunye_orchestrate.records.masking import mask_text, mask_variables
+from ubunye_orchestrate.records.model import HashScope, RunRecord, StepRecord
+from ubunye_orchestrate.records.paths import is_safe_part, safe_part, stored_run_id, task_name_for_asset
+from ubunye_orchestrate.records.settings import ReceiptSettings, resolve_settings
+from ubunye_orchestrate.records.steps import step_from_fingerprint, step_without_hash
+from ubunye_orchestrate.records.store import RecordStore
+
+__all__ = ["LineageRecorder", "Monitor", "RecordedRun"]
+
+_logger = logging.getLogger(__name__)
+
+Frame = TypeVar("Frame")
+
+# The arguments that every monitor's task_end takes; whatever came later goes to those that take it.
+_FIRST_ARGUMENTS = ("context", "config", "outputs", "status", "duration_sec")
+_BACKENDS = {
+    "pandas": "pandas",
+    "pyarrow": "pyarrow",
+    "polars": "polars",
+    "duckdb": "duckdb",
+    "pyspark": "spark",
+}
+
+
+class Monitor(Protocol):
+    """Told when a task starts and ends.
+
+    ``task_end`` may also take ``inputs``, ``expectations``, ``timings``, ``error`` and ``record``, each by
+    name or all as ``**kwargs``; it gets those that it takes.
+    """
+
+    def task_start(self, *, context: Any, config: dict[str, Any]) -> None:
+        """A task starts; ``context`` has ``run_id``, ``task_name``, ``profile`` and ``variables``."""
+
+    def task_end(
+        self,
+        *,
+        context: Any,
+        config: dict[str, Any],
+        outputs: dict[str, Any] | None,
+        status: str,
+        duration_sec: float,
+    ) -> None:
+        """A task has ended with ``status`` success or error; ``outputs`` are its frames by name."""
+
+
+class LineageRecorder:
+    """Writes one record for each run, in the same place and under the same identity as Dagster's assets.
+
+    ::
+
+        recorder = LineageRecorder(root="/data", usecase="shop", package="sales")
+        with recorder.run("daily_totals", function=daily_totals) as run:
+            orders = run.read("orders", pandas.read_parquet("orders.parquet"))
+            run.wrote("daily_totals", daily_totals(orders))
+
+    What goes wrong in keeping the record is logged and never reaches the run. The recorder is itself a
+    ``Monitor``: an engine that calls ``task_start`` and ``task_end`` may be given it.
+    """
+
+    def __init__(
+        self,
+        root: str | None = None,
+        usecase: str | None = None,
+        package: str = "default",
+        *,
+        profile: str | None = None,
+        hash_inputs: bool | None = None,
+        naive_timestamps: str | None = None,
+        monitors: Iterable[Monitor] = (),
+        sample_fraction: float | None = None,
+    ) -> None:
+        """Resolve where records go (see ``resolve_settings``); raises ConfigurationError.
+
+        ``sample_fraction`` is accepted and ignored: every row counts.
+        """
+        if sample_fraction is not None:
+            warnings.warn(
+                "sample_fraction is ignored: every row is hashed; leave it out",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+        self.settings = resolve_settings(root, usecase, profile, hash_inputs, naive_timestamps)
+        self.package = package if is_safe_part(package) else safe_part(package)
+        self.store = RecordStore(self.settings.root)
+        self._monitors = tuple(monitors)
+        self._started: dict[str, RecordedRun] = {}
+
+    def run(
+        self,
+        task: str | Sequence[str],
+        *,
+        run_id: str | None = None,
+        partition_keys: Sequence[str] = (),
+        function: Callable[..., object] | None = None,
+        config: dict[str, Any] | None = None,
+        variables: Mapping[str, Any] | None = None,
+        version: str = "",
+        model: str = "etl",
+    ) -> RecordedRun:
+        """Return a run, to be entered with ``with``; its record is written when it is left.
+
+        ``task`` is a task's name, or an asset key as a list or with slashes. ``function`` is what does the
+        work: without it the record has no evidence of the code. ``run_id`` is a new one unless given.
+        Raises ConfigurationError for a variable that a record cannot hold.
+        """
+        try:
+            refuse_foreign_values(mask_variables(variables or {}), "variables")
+        except InvalidRecordError as e:
+            raise ConfigurationError(str(e)) from e
+        return RecordedRun(
+            self.settings,
+            self.store,
+            self._monitors,
+            package=self.package,
+            task_name=_task_name(task),
+            run_id=stored_run_id(run_id or str(uuid.uuid4()), partition_keys),
+            function=function,
+            config=config or {},
+            variables=variables or {},
+            version=version,
+            model=model,
+        )
+
+    def task_start(self, *, context: Any, config: dict[str, Any]) -> None:
+        """Begin the record of a run that an engine runs; ``context`` has ``run_id`` and ``task_name``."""
+        with _kept_from_the_run("task_start"):
+            run = self.run(
+                str(getattr(context, "task_name", None) or "task"),
+                run_id=getattr(context, "run_id", None),
+                config=config,
+                variables=getattr(context, "variables", None),
+            )
+            self._started[str(getattr(context, "run_id", ""))] = run.__enter__()
+
+    def task_end(
+        self,
+        *,
+        context: Any,
+        config: dict[str, Any],
+        outputs: dict[str, Any] | None,
+        status: str,
+        duration_sec: float,
+        inputs: dict[str, Any] | None = None,
+        expectations: Sequence[dict[str, Any]] | None = None,
+        timings: Sequence[dict[str, Any]] | None = None,
+        error: str | None = None,
+        **later: Any,
+    ) -> None:
+        """Write the record of a run that ``task_start`` began, with the frames that were read and written."""
+        run = self._started.pop(str(getattr(context, "run_id", "")), None)
+        if run is None:
+            _logger.warning("A run ended that had not started: %r; it has no record", context)
+            return
+        for name, frame in (inputs or {}).items():
+            run.read(name, frame)
+        for name, frame in (outputs or {}).items():
+            run.wrote(name, frame)
+        run.expectations.extend(expectations or ())
+        run.timings.extend(timings or ())
+        failed = status != "success"
+        run.close(error=mask_text(error or f"ended with status {status}") if failed else None)
+
+
+class RecordedRun:
+    """One run while it is recorded: say what it reads and writes. It is its monitors' context too."""
+
+    def __init__(
+        self,
+        settings: ReceiptSettings,
+        store: RecordStore,
+        monitors: Sequence[Monitor],
+        *,
+        package: str,
+        task_name: str,
+        run_id: str,
+        function: Callable[..., object] | None,
+        config: dict[str, Any],
+        variables: Mapping[str, Any],
+        version: str,
+        model: str,
+    ) -> None:
+        """Take the run's identity and evidence; ``LineageRecorder.run`` makes one."""
+        self.run_id = run_id
+        self.package = package
+        self.task_name = task_name
+        self.profile = settings.profile
+        self.variables = dict(variables)
+        self.timings: list[dict[str, Any]] = []
+        """``{"step", "input" or "output", "seconds"}``; ``timed`` adds one."""
+        self.expectations: list[dict[str, Any]] = []
+        """Rules that were checked, as the record has them."""
+        self.record: RunRecord | None = None
+        """The record, once the run has ended."""
+        self.path: str | None = None
+        """Where the record was written; None when it could not be."""
+        self._settings = settings
+        self._store = store
+        self._monitors = monitors
+        self._function = function
+        self._config = config
+        self._version = version
+        self._model = model
+        self._inputs: dict[str, StepRecord] = {}
+        self._outputs: dict[str, StepRecord] = {}
+        # Only monitors need the frames themselves; without any they are let go.
+        self._frames: dict[str, dict[str, Any]] = {"input": {}, "output": {}}
+        self._backend: str | None = None
+        self._code: CodeEvidence | None = None
+        self._began = datetime.now(timezone.utc)
+        self._mark = time.perf_counter()
+
+    def __enter__(self) -> RecordedRun:
+        self._began, self._mark = datetime.now(timezone.utc), time.perf_counter()
+        if self._function is not None:
+            with _kept_from_the_run("the code's evidence"):
+                self._code = code_evidence(self._function)
+        for monitor in self._monitors:
+            with _kept_from_the_run(f"task_start of {type(monitor).__name__}"):
+                monitor.task_start(context=self, config=self._config)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(error=None if error is None else error_text(error))
+
+    def read(
+        self,
+        name: str,
+        frame: Frame,
+        *,
+        format: str | None = None,  # noqa: A002 - the field's name in the record
+        location: str | None = None,
+        scope: HashScope = "passed_rows",
+    ) -> Frame:
+        """Note a frame that the run reads, and return it."""
+        if self._settings.hash_inputs:
+            self._inputs[name] = self._step(name, "input", frame, format, location, scope)
+        else:
+            reason = "inputs are not hashed (hash_inputs=False)"
+            self._inputs[name] = step_without_hash(
+                name, "input", reason=reason, format=format, location=location
+            )
+        self._keep("input", name, frame)
+        return frame
+
+    def wrote(
+        self,
+        name: str,
+        frame: Frame,
+        *,
+        format: str | None = None,  # noqa: A002 - the field's name in the record
+        location: str | None = None,
+        scope: HashScope = "passed_rows",
+    ) -> Frame:
+        """Note a frame that the run has written, and return it."""
+        self._outputs[name] = self._step(name, "output", frame, format, location, scope)
+        self._keep("output", name, frame)
+        return frame
+
+    @contextlib.contextmanager
+    def timed(self, step: str, *, input: str | None = None, output: str | None = None) -> Iterator[None]:  # noqa: A002 - the fields' names in the record
+        """Time a step of the run: ``with run.timed("read", input="orders"): …``; kept also when it fails."""
+        mark = time.perf_counter()
+        try:
+            yield
+        finally:
+            of = {"input": input, "output": output}
+            named = {side: name for side, name in of.items() if name is not None}
+            self.timings.append({"step": step, **named, "seconds": round(time.perf_counter() - mark, 6)})
+
+    def close(self, *, error: str | None = None) -> None:
+        """Write the record and tell the monitors; ``error`` is the masked text of what the run failed with.
+
+        Leaving the ``with`` block does it. A run that is closed stays as it is.
+        """
+        if self.record is not None:
+            return
+        duration = time.perf_counter() - self._mark
+        with _kept_from_the_run("the record"):
+            self.record = assemble_record(
+                self._settings,
+                package=self.package,
+                task_name=self.task_name,
+                run_id=self.run_id,
+                started_at=self._began,
+                ended_at=datetime.now(timezone.utc),
+                duration_sec=duration,
+                inputs=list(self._inputs.values()),
+                outputs=list(self._outputs.values()),
+                error=error,
+                code=self._code,
+                config_hash=config_hash(self._config),
+                variables=self.variables,
+                backend=self._backend,
+                timings=self.timings,
+                expectations=self.expectations,
+                version=self._version,
+                model=self._model,
+            )
+            self.path = self._store.save(self.record)
+        self._tell(
+            context=self,
+            config=self._config,
+            outputs=self._frames["output"],
+            status="success" if error is None else "error",
+            duration_sec=duration,
+            inputs=self._frames["input"],
+            expectations=self.expectations,
+            timings=self.timings,
+            error=error,
+            record=self.record,
+        )
+
+    def _step(
+        self,
+        name: str,
+        direction: Any,
+        frame: object,
+        form: str | None,
+        location: str | None,
+        scope: HashScope,
+    ) -> StepRecord:
+        self._backend = self._backend or _BACKENDS.get(type(frame).__module__.partition(".")[0])
+        with _kept_from_the_run(f"the hash of {name}"):
+            from ubunye_orchestrate.hashing.api import fingerprint
+
+            found = fingerprint(frame, naive_timestamps=self._settings.naive_timestamps)
+            return step_from_fingerprint(name, direction, found, format=form, location=location, scope=scope)
+        return step_without_hash(
+            name, direction, reason="hashing failed; see the log", format=form, location=location
+        )
+
+    def _keep(self, side: str, name: str, frame: object) -> None:
+        if self._monitors:
+            self._frames[side][name] = frame
+
+    def _tell(self, **evidence: Any) -> None:
+        for monitor in self._monitors:
+            with _kept_from_the_run(f"task_end of {type(monitor).__name__}"):
+                taken = inspect.signature(monitor.task_end).parameters
+                takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in taken.values())
+                monitor.task_end(
+                    **{
+                        name: value
+                        for name, value in evidence.items()
+                        if takes_all or name in taken or name in _FIRST_ARGUMENTS
+                    }
+                )
+
+
+@contextlib.contextmanager
+def _kept_from_the_run(what: str) -> Iterator[None]:
+    """Log what goes wrong in keeping a record, with its traceback; the run goes on."""
+    try:
+        yield
+    except Exception:
+        _logger.exception("Keeping the record: %s failed; the run is not affected", what)
+
+
+def _task_name(task: str | Sequence[str]) -> str:
+    parts = task.split("/") if isinstance(task, str) else list(task)
+    if isinstance(task, str) and len(parts) == 1:
+        return task if is_safe_part(task) else safe_part(task)
+    return task_name_for_asset(parts)
