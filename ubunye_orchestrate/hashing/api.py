@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
@@ -11,7 +11,7 @@ from ubunye_orchestrate.errors import HashError
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.hashing.frames import NTZ, arrow_stream, checked_zone, known_row_count
 from ubunye_orchestrate.hashing.frames.stream import source_failure
-from ubunye_orchestrate.hashing.tally import Tally, chosen_path
+from ubunye_orchestrate.hashing.tally import Tally
 
 __all__ = ["HashingStream", "arrow_table", "fingerprint", "hash_stream"]
 
@@ -33,22 +33,22 @@ def fingerprint(frame: object, *, naive_timestamps: str = NTZ) -> Fingerprint:
     """
     started = time.perf_counter()
     zone = checked_zone(naive_timestamps)
-    tally = Tally(chosen_path())
-    row_count = None
+    tally = Tally()
+    known_rows = None
     try:
-        row_count = known_row_count(frame)
+        known_rows = known_row_count(frame)
         stream = arrow_stream(frame, naive_timestamps=zone)
         tally.open(stream.schema)
-        for batch in stream.batches if not tally.failed else ():
+        for batch in () if tally.failed else stream.batches:
             tally.add(batch)
             if tally.failed:
                 break
-        else:
-            row_count = row_count if tally.failed else tally.rows_passed
+        if not tally.failed:
+            tally.finish()
     except Exception as e:  # noqa: BLE001 - noted by fail, and logged where it is not about the data
         tally.fail(e)
     tally.seconds = time.perf_counter() - started
-    return tally.fingerprint(row_count)
+    return tally.fingerprint(known_rows)
 
 
 def arrow_table(frame: object, *, naive_timestamps: str = NTZ) -> pa.Table:
@@ -82,7 +82,7 @@ class HashingStream(Iterator[pa.RecordBatch]):
         self.schema = schema
         """The schema of every batch, as given."""
         self._batches = iter(batches)
-        self._tally = Tally(chosen_path())
+        self._tally = Tally()
         self._tally.open(schema)
         self._exhausted = False
 
@@ -91,16 +91,16 @@ class HashingStream(Iterator[pa.RecordBatch]):
         try:
             batch = next(self._batches)
         except StopIteration:
-            self._exhausted = True
+            if not self._exhausted:
+                self._exhausted = True
+                self._timed(self._tally.finish)
             raise
         except Exception as e:
             self._tally.fail(source_failure(e, self._tally.rows_passed))
             raise
-        started = time.perf_counter()
         if batch.schema != self.schema:
-            self._tally.fail(HashError(f"a batch after {self._tally.rows_passed} rows has another schema"))
-        self._tally.add(batch)
-        self._tally.seconds += time.perf_counter() - started
+            self._tally.fail(HashError(f"the batch after {self._tally.rows_passed} rows has another schema"))
+        self._timed(lambda: self._tally.add(batch))
         return batch
 
     def fingerprint(self) -> Fingerprint:
@@ -111,4 +111,9 @@ class HashingStream(Iterator[pa.RecordBatch]):
         """
         if not self._exhausted:
             self._tally.fail(HashError(f"not all rows were passed on: {self._tally.rows_passed} until now"))
-        return self._tally.fingerprint(self._tally.rows_passed if self._exhausted else None)
+        return self._tally.fingerprint()
+
+    def _timed(self, hashing: Callable[[], None]) -> None:
+        started = time.perf_counter()
+        hashing()
+        self._tally.seconds += time.perf_counter() - started

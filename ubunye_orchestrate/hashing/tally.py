@@ -1,6 +1,6 @@
 """What is known of a table while its batches pass by, and the Fingerprint at the end.
 
-The row-at-a-time reference (``canonical``) computes each batch's lines.
+Two paths compute the same: the row-at-a-time reference (``canonical``) and the columnar one (``columnar``).
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ import dataclasses
 import logging
 import os
 from collections.abc import Mapping
+from typing import Protocol
 
 import pyarrow as pa
 
 from ubunye_orchestrate.errors import ConfigurationError, HashError
 from ubunye_orchestrate.hashing import canonical
+from ubunye_orchestrate.hashing.columnar import ColumnarHasher, Sums, hash_threads
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.hashing.rows_v1 import LaneSums, data_hash, schema_hash
 from ubunye_orchestrate.hashing.types import canonical_columns
@@ -33,7 +35,7 @@ def chosen_path(environment: Mapping[str, str] = os.environ) -> str:
     """
     forced = environment.get(_PATH_VARIABLE)
     if forced is None:
-        return "reference"
+        return "pyarrow"
     if forced not in PATHS:
         allowed = " or ".join(repr(path) for path in PATHS)
         raise ConfigurationError(
@@ -43,20 +45,44 @@ def chosen_path(environment: Mapping[str, str] = os.environ) -> str:
     return forced
 
 
+class _Hasher(Protocol):
+    def add(self, batch: pa.RecordBatch) -> None: ...
+    def finish(self) -> Sums: ...
+
+
+class _ReferenceHasher:
+    """Hashes batches a row at a time, with the interface of ``ColumnarHasher``."""
+
+    def __init__(self) -> None:
+        self._sums = LaneSums()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self._sums.add(canonical.batch_lines(batch, first_row=self._sums.rows))
+
+    def finish(self) -> Sums:
+        return self._sums.rows, self._sums.sums
+
+
 class Tally:
     """Schema, rows and lane sums of one table, or why they cannot be had.
 
-    No method raises for what a table holds: after a failure there is no data hash, and rows are only counted.
+    ``open``, then ``add`` for each batch, then ``finish`` once all have passed. No method raises for what a
+    table holds: after a failure there is no data hash, and rows are only counted.
     """
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self) -> None:
+        """Choose the path. Raises ConfigurationError for a setting of the hash that cannot work."""
+        self.path = chosen_path()
+        """How hashes are computed, as ``Fingerprint.path_taken`` has it."""
         self.rows_passed = 0
         """Rows of the batches added so far, hashed or not."""
         self.seconds = 0.0
         """Wall time spent so far, as the caller measures it."""
+        self._threads = hash_threads()
         self._columns: tuple[tuple[str, str], ...] | None = None
-        self._sums = LaneSums()
+        self._hasher: _Hasher = _ReferenceHasher()
+        self._sums: tuple[int, int] | None = None
+        self._all_passed = False
         self._error: str | None = None
 
     @property
@@ -70,15 +96,28 @@ class Tally:
             self._columns = canonical_columns(schema)
         except HashError as e:
             self.fail(e)
+            return
+        if self.path != "reference":
+            self._hasher = ColumnarHasher(self._columns, threads=self._threads)
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Hash and count one batch of rows; once something failed, only count it."""
-        first_row = self.rows_passed
         self.rows_passed += batch.num_rows
         if self.failed:
             return
         try:
-            self._sums.add(canonical.batch_lines(batch, first_row=first_row))
+            self._hasher.add(batch)
+        except Exception as e:  # noqa: BLE001 - noted by fail, and logged where it is not about the data
+            self.fail(e)
+
+    def finish(self) -> None:
+        """Note that every row of the table has passed."""
+        self._all_passed = True
+        if self.failed:
+            return
+        try:
+            rows, self._sums = self._hasher.finish()
+            assert rows == self.rows_passed, (rows, self.rows_passed)
         except Exception as e:  # noqa: BLE001 - noted by fail, and logged where it is not about the data
             self.fail(e)
 
@@ -97,13 +136,10 @@ class Tally:
             )
         self._error = self._error or reason
 
-    def fingerprint(self, row_count: int | None) -> Fingerprint:
-        """Return what is known.
-
-        ``row_count`` is the number of rows in the table, None where it is not known; without it, and after a
-        failure, there is no data hash.
-        """
+    def fingerprint(self, known_rows: int | None = None) -> Fingerprint:
+        """Return what is known; ``known_rows`` is the table's own count, for where not all rows passed."""
         columns = self._columns
+        row_count = self.rows_passed if self._all_passed else known_rows
         fingerprint = Fingerprint(
             data_hash=None,
             schema_hash=None if columns is None else schema_hash(columns),
@@ -114,8 +150,7 @@ class Tally:
             seconds=self.seconds,
             path_taken=self.path,
         )
-        if self.failed or columns is None or row_count is None:
+        if self.failed or columns is None or self._sums is None:
             return fingerprint
-        assert self._sums.rows == row_count, "every row is hashed, or there is a failure"
-        hashed = data_hash(row_count, columns, self._sums.sums)
-        return dataclasses.replace(fingerprint, data_hash=hashed, lane_sums=self._sums.sums)
+        hashed = data_hash(self.rows_passed, columns, self._sums)
+        return dataclasses.replace(fingerprint, data_hash=hashed, lane_sums=self._sums)
