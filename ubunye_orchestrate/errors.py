@@ -6,6 +6,7 @@ One root, so that a caller can catch all of them at once::
     ├── ConfigurationError     a setting, or a combination of settings, that cannot work
     ├── HashError              a frame or a value that rows-v1 does not define
     │   └── UnsupportedFrameError   not a table of any kind that is known
+    ├── StorageError           a table that an IO manager of this package cannot store or load
     └── RecordError            a stored record, or the place where records are stored
         ├── RecordNotFoundError     no record under that identity
         ├── InvalidRecordError      a file that is not a readable record
@@ -22,6 +23,7 @@ __all__ = [
     "InvalidRecordError",
     "RecordError",
     "RecordNotFoundError",
+    "StorageError",
     "StoreError",
     "UbunyeError",
     "UnsupportedFrameError",
@@ -61,6 +63,10 @@ class HashError(UbunyeError):
 
 class UnsupportedFrameError(HashError):
     """The object is not a table of any kind that is known."""
+
+
+class StorageError(UbunyeError):
+    """A table that an IO manager of this package cannot store or load: an error of the user's step."""
 
 
 class RecordError(UbunyeError):

@@ -1,0 +1,97 @@
+"""The record of one task, assembled from its step's ledger entry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dagster import AssetKey
+
+from ubunye_orchestrate import __version__
+from ubunye_orchestrate.dagster_io.ledger import StepEntry, StepKey
+from ubunye_orchestrate.dagster_io.producers import asset_name
+from ubunye_orchestrate.dagster_io.tasks import Task
+from ubunye_orchestrate.dagster_io.times import utc_text
+from ubunye_orchestrate.records.environment import current_environment, environment_hash
+from ubunye_orchestrate.records.masking import mask_variables
+from ubunye_orchestrate.records.model import RunRecord, StepRecord
+from ubunye_orchestrate.records.settings import ReceiptSettings
+
+__all__ = ["asset_key_of", "build_record", "with_dagster"]
+
+
+def build_record(
+    task: Task,
+    step: StepKey,
+    entry: StepEntry | None,
+    settings: ReceiptSettings,
+    outputs: Sequence[StepRecord],
+    *,
+    job: str,
+    ended_at: float,
+    started_at: float | None = None,
+    error: str | None = None,
+    data_version: str | None = None,
+) -> RunRecord:
+    """Return the record of a task.
+
+    ``entry`` is what the step left in the ledger, None for a step that failed before an IO manager was used:
+    such a record knows neither inputs nor code. ``started_at`` and ``ended_at`` are seconds since the epoch.
+    """
+    began = entry.started_at if entry is not None else started_at
+    environment = current_environment()
+    asset = task.asset
+    code_version = asset.code_version if asset is not None else None
+    return RunRecord(
+        run_id=task.run_id,
+        task_path=f"{settings.usecase}/{task.package}/{task.task_name}",
+        usecase=settings.usecase,
+        package=task.package,
+        task_name=task.task_name,
+        profile=settings.profile,
+        version=code_version or "",
+        config_hash=entry.config_hash if entry is not None else None,
+        started_at=None if began is None else utc_text(began),
+        ended_at=utc_text(ended_at),
+        duration_sec=None if began is None else round(max(0.0, ended_at - began), 6),
+        status="success" if error is None else "error",
+        inputs=list(entry.inputs) if entry is not None else [],
+        outputs=list(outputs),
+        error=error,
+        engine_version=__version__,
+        backend=entry.backend if entry is not None else None,
+        variables=mask_variables(task.variables),
+        code_hash=entry.code_hash if entry is not None else None,
+        environment=environment,
+        environment_hash=environment_hash(environment),
+        timings=list(entry.timings) if entry is not None else [],
+        code=entry.code if entry is not None else None,
+        dagster={
+            "run_id": step.run_id,
+            "job": job,
+            "step_key": step.step_key,
+            "op": entry.op if entry is not None else None,
+            "output": task.output,
+            "mapping_key": task.mapping_key,
+            "asset_key": list(task.key.path) if task.key is not None else None,
+            "partition_keys": list(task.partitions),
+            "attempt": step.attempt,
+            "launch": entry.launch if entry is not None else None,
+            "code_version": code_version,
+            "data_version": data_version,
+            "declared_inputs": [asset_name(key) for key in asset.parents] if asset is not None else None,
+            "baseline": None,
+            "step_status": None,
+        },
+    )
+
+
+def with_dagster(record: RunRecord, **fields: Any) -> RunRecord:
+    """Return the record with some of its Dagster fields set."""
+    return record.model_copy(update={"dagster": {**(record.dagster or {}), **fields}})
+
+
+def asset_key_of(record: RunRecord) -> AssetKey | None:
+    """Return the asset that a record is of; None for the output of an op, or another writer's record."""
+    parts = (record.dagster or {}).get("asset_key")
+    return AssetKey(parts) if parts else None

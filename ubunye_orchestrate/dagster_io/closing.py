@@ -1,0 +1,221 @@
+"""The end of steps: each record gains its step's outcome, and a failed step leaves records of what failed.
+
+Called when an IO manager is torn down: after the run in process, after the step elsewhere, after failures
+too. By then the step's end stands in the event log, so outcomes are read from there. A process that was
+killed is not seen here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from dagster import (
+    AssetKey,
+    AssetObservation,
+    DagsterEventType,
+    DagsterInstance,
+    DagsterRun,
+    EventLogEntry,
+    MetadataValue,
+)
+
+from ubunye_orchestrate.dagster_io import metadata as keys
+from ubunye_orchestrate.dagster_io import upstream
+from ubunye_orchestrate.dagster_io.assembly import asset_key_of, build_record, with_dagster
+from ubunye_orchestrate.dagster_io.baseline import latest_package
+from ubunye_orchestrate.dagster_io.ledger import LEDGER, StepEntry, StepKey
+from ubunye_orchestrate.dagster_io.metadata import compact_receipt
+from ubunye_orchestrate.dagster_io.producers import asset_name
+from ubunye_orchestrate.dagster_io.tasks import task_of_asset
+from ubunye_orchestrate.errors import UbunyeError
+from ubunye_orchestrate.records.masking import mask_text
+from ubunye_orchestrate.records.model import RunRecord
+from ubunye_orchestrate.records.settings import ReceiptSettings
+from ubunye_orchestrate.records.steps import step_without_hash
+from ubunye_orchestrate.records.store import RecordStore
+
+__all__ = ["close_steps"]
+
+Warn = Callable[[str], None]
+GroupOf = Callable[[AssetKey], "str | None"]
+
+_STARTS = {DagsterEventType.STEP_START, DagsterEventType.STEP_RESTARTED}
+_ENDS = {
+    DagsterEventType.STEP_SUCCESS: "success",
+    DagsterEventType.STEP_FAILURE: "error",
+    DagsterEventType.STEP_UP_FOR_RETRY: "error",
+}
+_PLANNED = DagsterEventType.ASSET_MATERIALIZATION_PLANNED
+# An observation for each partition of a failed range; past this the first ones stand for all.
+_MAX_OBSERVATIONS = 50
+
+
+@dataclass
+class _Attempt:
+    """One try of a step, as the event log has it."""
+
+    key: StepKey
+    started_at: float | None
+    ended_at: float = 0.0
+    outcome: str = ""
+    error: str | None = None
+    retried: bool = False
+    """Dagster tries the step again."""
+    here: bool = False
+    """It ended in this process."""
+
+
+@dataclass
+class _Planned:
+    """What a step was to make."""
+
+    partitions: dict[AssetKey, list[str]] = field(default_factory=dict)
+
+
+def close_steps(
+    instance: DagsterInstance,
+    run: DagsterRun,
+    settings: ReceiptSettings,
+    warn: Warn,
+    group_of: GroupOf = lambda key: None,
+) -> None:
+    """Close every step of the run that ended in this process and was not closed yet.
+
+    ``group_of`` tells an asset's group where the ledger cannot: a step that failed before it used an IO
+    manager left nothing there. Then the last receipt's is taken, else ``default``.
+    """
+    attempts, planned = _read_log(instance, run)
+    for attempt in attempts:
+        if not attempt.here or not LEDGER.close(attempt.key):
+            continue
+        entry = LEDGER.take(attempt.key)
+        close = _Closing(instance, run, entry.settings if entry else settings, warn, group_of)
+        if entry is not None:
+            close.complete(entry, attempt)
+        if attempt.outcome == "error":
+            close.fail(entry, attempt, planned.get(attempt.key.step_key, _Planned()))
+
+
+def _read_log(instance: DagsterInstance, run: DagsterRun) -> tuple[list[_Attempt], Mapping[str, _Planned]]:
+    """Return the tries of the run's steps that have ended, in order, and what each step was to make."""
+    open_attempts: dict[str, _Attempt] = {}
+    tries: dict[str, int] = {}
+    ended: list[_Attempt] = []
+    planned: dict[str, _Planned] = {}
+    pid = os.getpid()
+    for event in instance.all_logs(run.run_id, of_type={*_STARTS, *_ENDS, _PLANNED}):
+        dagster_event = event.dagster_event
+        if dagster_event is None or dagster_event.step_key is None:
+            continue
+        step_key, kind = dagster_event.step_key, dagster_event.event_type
+        if kind is _PLANNED:
+            _plan(planned.setdefault(step_key, _Planned()), event)
+        elif kind in _STARTS:
+            number = tries.get(step_key, -1) + 1
+            tries[step_key] = number
+            open_attempts[step_key] = _Attempt(StepKey(run.run_id, step_key, number), event.timestamp)
+        else:
+            # A step that could not even start has an end without a start.
+            number = max(tries.get(step_key, 0), 0)
+            attempt = open_attempts.pop(step_key, _Attempt(StepKey(run.run_id, step_key, number), None))
+            ended.append(
+                replace(
+                    attempt,
+                    ended_at=event.timestamp,
+                    outcome=_ENDS[kind],
+                    error=upstream.error_of(event),
+                    retried=kind is DagsterEventType.STEP_UP_FOR_RETRY,
+                    here=dagster_event.pid == pid,
+                )
+            )
+    return ended, planned
+
+
+def _plan(planned: _Planned, event: EventLogEntry) -> None:
+    key, partitions = upstream.planned_asset(event)
+    planned.partitions.setdefault(key, []).extend(partitions)
+
+
+class _Closing:
+    """The end of one try of a step."""
+
+    def __init__(
+        self,
+        instance: DagsterInstance,
+        run: DagsterRun,
+        settings: ReceiptSettings,
+        warn: Warn,
+        group_of: GroupOf,
+    ) -> None:
+        self._instance = instance
+        self._run = run
+        self._settings = settings
+        self._warn = warn
+        self._group_of = group_of
+
+    def complete(self, entry: StepEntry, attempt: _Attempt) -> None:
+        """Give each mirrored record of the step its outcome and the step's whole time, and nothing else."""
+        whole = {"step": f"Step:{entry.op}", "seconds": round(attempt.ended_at - entry.started_at, 6)}
+        for stored in entry.stored:
+            record = stored.record.model_copy(update={"timings": [*stored.record.timings, whole]})
+            self._save(with_dagster(record, step_status=attempt.outcome), stored.settings)
+
+    def fail(self, entry: StepEntry | None, attempt: _Attempt, planned: _Planned) -> None:
+        """Leave a record of each asset that the failed step was to make and did not; log it on the asset."""
+        made = {asset_key_of(stored.record) for stored in entry.stored} if entry else set()
+        error = mask_text(attempt.error or "unknown error")
+        for key, partitions in sorted(planned.partitions.items()):
+            if key in made:
+                continue
+            task = task_of_asset(
+                attempt.key, key, self._group(attempt.key, key), partitions, entry.assets if entry else ()
+            )
+            record = build_record(
+                task,
+                attempt.key,
+                entry,
+                self._settings,
+                [step_without_hash(task.name, "output")],
+                job=self._run.job_name,
+                started_at=attempt.started_at,
+                ended_at=attempt.ended_at,
+                error=error,
+            )
+            record = with_dagster(record, step_status="error")
+            self._observe(key, partitions, attempt, record, self._save(record, self._settings))
+
+    def _group(self, step: StepKey, key: AssetKey) -> str:
+        known = LEDGER.group_of(step.run_id, key) or self._group_of(key)
+        return known or latest_package(self._instance, key) or "default"
+
+    def _save(self, record: RunRecord, settings: ReceiptSettings) -> str | None:
+        try:
+            return RecordStore(settings.root).save(record)
+        except UbunyeError as e:
+            self._warn(f"ubunye: the record of {record.task_path} was not mirrored: {e}")
+            return None
+
+    def _observe(
+        self, key: AssetKey, partitions: Iterable[str], attempt: _Attempt, record: RunRecord, path: str | None
+    ) -> None:
+        shown: dict[str, MetadataValue] = {
+            keys.ERROR: MetadataValue.text(record.error or ""),
+            keys.RECEIPT: MetadataValue.json(compact_receipt(record, path)),
+        }
+        if path is not None:
+            shown[keys.RECORD_PATH] = MetadataValue.path(path)
+        again = " and is tried again" if attempt.retried else ""
+        for partition in list(partitions)[:_MAX_OBSERVATIONS] or (None,):
+            upstream.report_observation(
+                self._instance,
+                self._run,
+                attempt.key.step_key,
+                AssetObservation(
+                    asset_key=key,
+                    partition=partition,
+                    description=f"{asset_name(key)} was not materialized{again}: {record.error}",
+                    metadata=shown,
+                ),
+            )

@@ -1,0 +1,123 @@
+"""From the Arrow table that was read to what the asset's annotation asks for."""
+
+from __future__ import annotations
+
+import importlib
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from ubunye_orchestrate.errors import StorageError
+
+__all__ = ["Form", "concatenated", "convert", "form_of_annotation", "pandas_metadata"]
+
+Kind = Literal["pandas", "arrow", "polars", "polars_lazy", "reader"]
+
+# (first part of the module, name) -> kind. By name, so that no library is imported to compare with.
+_KINDS: Mapping[tuple[str, str], Kind] = {
+    ("pandas", "DataFrame"): "pandas",
+    ("pyarrow", "Table"): "arrow",
+    ("pyarrow", "RecordBatchReader"): "reader",
+    ("polars", "DataFrame"): "polars",
+    ("polars", "LazyFrame"): "polars_lazy",
+}
+_EXPECTED = "pd.DataFrame, pa.Table, pa.RecordBatchReader, pl.DataFrame, pl.LazyFrame, or dict[str, …] of one"
+
+
+@dataclass(frozen=True)
+class Form:
+    """What an input is to be handed over as."""
+
+    kind: Kind
+    by_partition: bool
+    """As a dict with the partition keys as keys."""
+
+    @property
+    def backend(self) -> str:
+        """The library that the asset computes with."""
+        return {"pandas": "pandas", "arrow": "pyarrow", "reader": "pyarrow"}.get(self.kind, "polars")
+
+
+def form_of_annotation(annotation: Any) -> Form:
+    """Return the form that an input's annotation asks for; a pandas frame without one.
+
+    ``dict[str, T]`` asks for the partitions one by one; ``T | None`` is ``T``. Raises StorageError for
+    anything that this IO manager does not make.
+    """
+    if _is_open(annotation):
+        return Form("pandas", False)
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        wanted = [argument for argument in arguments if argument is not type(None)]
+        if len(wanted) == 1:
+            return form_of_annotation(wanted[0])
+    elif annotation is dict or _is_mapping(origin):
+        element = form_of_annotation(arguments[1] if len(arguments) == 2 else Any)
+        if not element.by_partition:
+            return Form(element.kind, True)
+    else:
+        name = (getattr(annotation, "__module__", "").split(".")[0], getattr(annotation, "__name__", ""))
+        if name in _KINDS:
+            return Form(_KINDS[name], False)
+    raise StorageError(f"the input is annotated {annotation}; ParquetIOManager loads {_EXPECTED}")
+
+
+def convert(table: pa.Table, kind: Kind) -> Any:
+    """Return the table as ``kind``, without copying where the library can share Arrow's memory."""
+    if kind == "arrow":
+        return table
+    if kind == "reader":
+        return table.to_reader()
+    if kind == "pandas":
+        try:
+            return table.to_pandas()
+        except (NotImplementedError, TypeError, ValueError):
+            # The pandas types that the file names are not known to this pandas: by Arrow's types then.
+            return table.to_pandas(ignore_metadata=True)
+    try:
+        polars = importlib.import_module("polars")
+    except ImportError as e:
+        raise StorageError(
+            "the input is annotated as a Polars frame and Polars is not installed; pip install polars"
+        ) from e
+    frame = polars.from_arrow(table)
+    return frame.lazy() if kind == "polars_lazy" else frame
+
+
+def concatenated(parts: Mapping[str, pa.Table]) -> pa.Table:
+    """Return the partitions as one table, in order; a column that is all null takes the others' type."""
+    try:
+        return pa.concat_tables(list(parts.values()), promote_options="default")
+    except pa.ArrowException as e:
+        raise StorageError(
+            f"{len(parts)} partitions do not make one table ({e}); annotate the input "
+            "dict[str, pd.DataFrame] to get them one by one"
+        ) from e
+
+
+def pandas_metadata(frame: Any) -> dict[bytes, bytes]:
+    """Return the schema metadata from which Arrow makes the frame's own pandas types again (``Int64``).
+
+    Of the columns only: index levels with a name are columns by now, others are gone.
+    """
+    head = frame.iloc[:0]
+    named: Sequence[Any] = [name for name in head.index.names if name is not None]
+    head = head.reset_index(named) if named else head
+    head = head.set_axis([str(label) for label in head.columns], axis=1)
+    try:
+        metadata = pa.Schema.from_pandas(head, preserve_index=False).metadata
+    except (pa.ArrowException, ValueError, TypeError):
+        return {}
+    return dict(metadata or {})
+
+
+def _is_open(annotation: Any) -> bool:
+    return annotation is Any or annotation is None or annotation is object
+
+
+def _is_mapping(origin: Any) -> bool:
+    return isinstance(origin, type) and issubclass(origin, Mapping)

@@ -1,0 +1,67 @@
+"""The IO managers of this package, as Dagster configures them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dagster import ConfigurableIOManager, InitResourceContext, InputContext, IOManager, OutputContext
+from pydantic import Field
+from upath import UPath
+
+from ubunye_orchestrate.dagster_io.parquet_tables import ParquetTables
+from ubunye_orchestrate.dagster_io.receipts import Receipts
+from ubunye_orchestrate.dagster_io.wrapper import WritesReceipts, close_run
+
+__all__ = ["ParquetIOManager"]
+
+
+class ParquetIOManager(ConfigurableIOManager, WritesReceipts):
+    """Stores tables as parquet files, with a receipt for each.
+
+    An asset ``["a", "b"]`` is ``<base_path>/a/b.parquet``, its partition ``p`` is
+    ``<base_path>/a/b/p.parquet`` (a multi-dimensional one has a folder for each dimension, in the order of
+    their names). It stores pandas, Arrow and Polars frames, record batch readers, lazy frames and relations
+    (computed once, hashed while they are written); a run over a range of partitions stores a dict with their
+    keys. It loads what the input's annotation asks for: ``pd.DataFrame`` (also without one), ``pa.Table``,
+    ``pl.DataFrame``, ``pl.LazyFrame``, ``pa.RecordBatchReader`` (hashed in a reading of its own), or a
+    ``dict[str, …]`` of one, by partition; several partitions are one table where no dict is asked for.
+
+    Every file is replaced at once and whole. Raises StorageError for what cannot be stored or loaded.
+    """
+
+    base_path: str = Field(default="data", description="Folder or fsspec URL for the files.")
+    storage_options: dict[str, Any] = Field(
+        default_factory=dict, description="What fsspec needs for the URL: endpoint, credentials, …"
+    )
+    receipts: Receipts
+
+    def __init__(self, **data: Any) -> None:
+        # Dagster does not take a default for a nested resource.
+        data.setdefault("receipts", Receipts())
+        super().__init__(**data)
+
+    @classmethod
+    def configure_at_launch(cls, **kwargs: Any) -> Any:
+        """Return the IO manager with the remaining fields left to the run's config."""
+        kwargs.setdefault("receipts", Receipts())
+        return super().configure_at_launch(**kwargs)
+
+    def create_io_manager(self, context: InitResourceContext) -> IOManager:
+        """Return the IO manager at work: its settings are settled once."""
+        return self._at_work()
+
+    def teardown_after_execution(self, context: InitResourceContext) -> None:
+        """Close the records of the steps that ended."""
+        close_run(context, self.receipts.settings())
+
+    def handle_output(self, context: OutputContext, obj: Any) -> None:
+        """Store a table (or a range's dict of tables) and write its receipt."""
+        self._at_work().handle_output(context, obj)
+
+    def load_input(self, context: InputContext) -> Any:
+        """Load a table as the input's annotation asks, and note what was read."""
+        return self._at_work().load_input(context)
+
+    def _at_work(self) -> ParquetTables:
+        base = UPath(self.base_path, **self.storage_options)
+        return ParquetTables(base, self.receipts.settings(), type(self).__name__)

@@ -1,0 +1,234 @@
+"""One table, one parquet file: written whole or not at all, hashed as it is written, read as it was written.
+
+Parquet changes the unit of a few Arrow types (a time in seconds comes back in milliseconds). A table is
+brought to the types that the file will give back before it is hashed, so that the hash of what was stored
+equals the hash of what is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from upath import UPath
+
+from ubunye_orchestrate.dagster_io.parquet_types import WRITER_OPTIONS, as_read_back, cannot_hold, with_types
+from ubunye_orchestrate.dagster_io.times import utc_text
+from ubunye_orchestrate.errors import StorageError
+from ubunye_orchestrate.hashing.api import hash_stream
+from ubunye_orchestrate.hashing.fingerprint import Fingerprint
+from ubunye_orchestrate.hashing.frames import arrow_stream
+from ubunye_orchestrate.records.masking import mask_location
+
+__all__ = [
+    "MissingFileError",
+    "files_version",
+    "hash_file",
+    "open_reader",
+    "read_table",
+    "shown_path",
+    "write_table",
+]
+
+# A row group is what readers skip or read at once; a buffer of that size is held while writing.
+_ROW_GROUP_ROWS = 1_048_576
+_ROW_GROUP_BYTES = 128 * 1024 * 1024
+
+_LOCAL = ("", "file", "local")
+
+
+class MissingFileError(StorageError):
+    """There is no file: the asset or partition was never stored here."""
+
+
+def write_table(path: UPath, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Fingerprint:
+    """Write the batches as one file and return their fingerprint, of what a reader will get.
+
+    Another file at ``path`` is replaced at once, and only when all rows are written. Memory holds one row
+    group. Raises StorageError for what parquet cannot hold and for a place that cannot be written; what the
+    batches' source raises passes through.
+    """
+    kept = as_read_back(schema)
+    stream = hash_stream(kept, (with_types(batch, kept) for batch in batches))
+    with _whole_file(path) as file:
+        try:
+            writer = pq.ParquetWriter(file, kept, **WRITER_OPTIONS)
+        except pa.ArrowException as e:
+            raise cannot_hold(kept, e) from e
+        with writer:
+            for group in _row_groups(kept, stream):
+                if not kept.names and group.num_rows:
+                    raise StorageError(
+                        f"got {group.num_rows} rows without a column; parquet keeps rows only in columns; "
+                        "return a frame with a column"
+                    )
+                try:
+                    writer.write_table(group)
+                except pa.ArrowException as e:
+                    raise cannot_hold(kept, e) from e
+    return stream.fingerprint()
+
+
+def read_table(path: UPath) -> pa.Table:
+    """Read a whole file. Raises StorageError for one that is missing, unreadable or no parquet."""
+    with _readable(path), path.open("rb") as file:
+        return pq.ParquetFile(file).read()
+
+
+def open_reader(path: UPath) -> pa.RecordBatchReader:
+    """Open a file as a reader of batches, which closes it after the last one.
+
+    Raises StorageError as ``read_table`` does, also while it is read.
+    """
+    with _readable(path):
+        file = path.open("rb")
+        try:
+            parquet = pq.ParquetFile(file)
+        except BaseException:
+            file.close()
+            raise
+    schema = parquet.schema_arrow
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with file, _readable(path):
+            yield from parquet.iter_batches()
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def hash_file(path: UPath, naive_timestamps: str) -> Fingerprint:
+    """Return the fingerprint of a file's rows, in a reading of its own and memory of a batch."""
+    started = time.perf_counter()
+    stream = arrow_stream(open_reader(path), naive_timestamps=naive_timestamps)
+    hashing = hash_stream(stream.schema, stream.batches)
+    for _ in hashing:
+        pass
+    return replace(hashing.fingerprint(), seconds=time.perf_counter() - started)
+
+
+def files_version(paths: Iterable[UPath]) -> dict[str, Any]:
+    """Return what tells one state of some files from another without reading them, as ``source_version``."""
+    listing: list[str] = []
+    total = 0
+    latest: float | None = None
+    try:
+        for path in paths:
+            info = path.fs.info(path.path)
+            size, changed = info.get("size"), _changed_at(info)
+            listing.append(f"{path.path}\0{size}\0{changed}\0{info.get('ETag', '')}")
+            total += size or 0
+            latest = changed if latest is None or (changed or 0.0) > latest else latest
+    except OSError as e:
+        return {"kind": "none", "reason": f"the state of the files cannot be read: {e}"}
+    digest = hashlib.sha256("\n".join(listing).encode()).hexdigest()
+    return {
+        "kind": "files",
+        "files": len(listing),
+        "bytes": total,
+        "latest_modified": None if latest is None else utc_text(latest),
+        "listing_hash": f"sha256:{digest}",
+    }
+
+
+def _changed_at(info: Mapping[str, Any]) -> float | None:
+    """Return seconds since the epoch of a file's last change, under the name that its store gives it."""
+    for name in ("mtime", "LastModified", "last_modified", "updated", "created"):
+        value = info.get(name)
+        if isinstance(value, datetime):
+            return value.timestamp()
+        if isinstance(value, float | int):
+            return float(value)
+    return None
+
+
+def shown_path(path: UPath) -> str:
+    """Return the absolute path or URL for records and messages, credentials masked."""
+    if path.protocol in _LOCAL:
+        return os.path.abspath(path.path)
+    return mask_location(str(path))
+
+
+def _row_groups(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Gather small batches, so that a file does not have a row group for each."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= _ROW_GROUP_ROWS or size >= _ROW_GROUP_BYTES:
+            yield pa.Table.from_batches(held, schema)
+            held, rows, size = [], 0, 0
+    if held:
+        yield pa.Table.from_batches(held, schema)
+
+
+@contextlib.contextmanager
+def _whole_file(path: UPath) -> Iterator[Any]:
+    """Give a file to write to, which stands at ``path`` when the block ends without an error."""
+    if path.protocol in _LOCAL:
+        with _whole_local_file(path) as file:
+            yield file
+        return
+    # An object appears when its upload is complete. Spooled, since closing half an upload completes it.
+    with tempfile.TemporaryDirectory(prefix="ubunye-") as folder:
+        spooled = os.path.join(folder, "table.parquet")
+        with open(spooled, "wb") as file:
+            yield file
+        try:
+            path.fs.makedirs(path.parent.path, exist_ok=True)
+            path.fs.put_file(spooled, path.path)
+        except Exception as e:  # each store has its own exceptions
+            raise StorageError(f"{shown_path(path)} cannot be written: {type(e).__name__}: {e}") from e
+
+
+@contextlib.contextmanager
+def _whole_local_file(path: UPath) -> Iterator[Any]:
+    target = os.path.abspath(path.path)
+    folder = os.path.dirname(target)
+    # Short, so that a long name still has room for it.
+    unfinished = os.path.join(folder, f".{uuid.uuid4().hex}.tmp")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        file = open(unfinished, "xb")  # noqa: SIM115 - closed below, before it is renamed
+    except OSError as e:
+        raise StorageError(f"{target} cannot be written: {e.strerror or e}; check the folder's rights") from e
+    try:
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, target)
+    except OSError as e:
+        raise StorageError(f"{target} cannot be written: {e.strerror or e}") from e
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(unfinished)
+
+
+@contextlib.contextmanager
+def _readable(path: UPath) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as e:
+        raise MissingFileError(
+            f"no file {shown_path(path)}; expected the table that the upstream asset stored; materialize it "
+            "first"
+        ) from e
+    except pa.ArrowException as e:
+        raise StorageError(
+            f"{shown_path(path)} is not a readable parquet file ({e}); expected what this IO manager stored; "
+            "materialize the upstream asset again"
+        ) from e
+    except OSError as e:
+        raise StorageError(f"{shown_path(path)} cannot be read: {e.strerror or e}") from e

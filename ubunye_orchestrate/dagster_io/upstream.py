@@ -1,0 +1,296 @@
+"""Every use of Dagster that its public API does not cover, one named function each.
+
+Nothing else in this package touches a private name of Dagster. ``tests/dagster_io/test_upstream.py`` calls
+each function on a real instance, so that an upgrade that moves one of them fails there, loudly and by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from dagster import (
+    AssetKey,
+    AssetObservation,
+    AssetsDefinition,
+    DagsterEventType,
+    DagsterInstance,
+    DagsterInvariantViolationError,
+    DagsterRun,
+    DataVersion,
+    Definitions,
+    EventLogEntry,
+    EventLogRecord,
+    EventRecordsFilter,
+    InMemoryIOManager,
+    InputContext,
+    IOManager,
+    IOManagerDefinition,
+    JobDefinition,
+    OutputContext,
+    ResourceDefinition,
+)
+from dagster._core.definitions.job_definition import default_job_io_manager
+from dagster._core.events import AssetObservationData, DagsterEvent
+from dagster._core.execution.plan.handle import ResolvedFromDynamicStepHandle, StepHandle
+from dagster._core.storage.fs_io_manager import PickledObjectFilesystemIOManager
+from dagster_shared.record import copy as copy_record
+
+__all__ = [
+    "AssetOfStep",
+    "StepContext",
+    "add_partition_metadata",
+    "asset_groups",
+    "assets_of_step",
+    "attempt_of",
+    "compute_function",
+    "default_io_manager",
+    "error_of",
+    "head_of_event_log",
+    "instance_of",
+    "keeps_values_whole",
+    "latest_materialization_ids",
+    "mapping_of",
+    "materializations_after",
+    "materializations_by_id",
+    "node_of",
+    "op_config",
+    "planned_asset",
+    "replace_definitions",
+    "replace_resources",
+    "report_observation",
+    "set_data_version",
+    "step_context",
+    "step_key",
+    "step_outputs",
+]
+
+StepContext = Any
+"""Dagster's ``StepExecutionContext``, which it does not export."""
+
+# SQLite allows 32,766 variables in a statement, older builds 999.
+_IDS_AT_ONCE = 500
+
+# What Dagster puts around a user's exception; those that begin with DagsterExecution too.
+_WRAPPERS = (
+    "DagsterUserCodeExecutionError",
+    "RetryRequestedFromPolicy",
+    "RetryRequested",
+    "DagsterTypeCheckError",
+)
+
+
+@dataclass(frozen=True)
+class AssetOfStep:
+    """What a step's definition says of one asset that it makes."""
+
+    key: AssetKey
+    group: str
+    code_version: str | None
+    parents: tuple[AssetKey, ...]
+    """Declared dependencies outside of the step, sorted."""
+
+
+def step_context(context: InputContext | OutputContext) -> StepContext | None:
+    """Return the context of the running step; None outside of one (a test's bare context, a load by hand)."""
+    try:
+        return context.step_context
+    except DagsterInvariantViolationError:
+        return None
+
+
+def instance_of(context: OutputContext) -> DagsterInstance:
+    """Return the instance of the run that stores an output (an input's context has it publicly)."""
+    return context.step_context.instance
+
+
+def attempt_of(step: StepContext) -> int:
+    """Return how often the step was tried before, 0 the first time."""
+    return int(step.previous_attempt_count)
+
+
+def step_key(step: StepContext) -> str:
+    """Return the key of the step: the node's path, with the mapping key of a mapped step."""
+    return str(step.step.key)
+
+
+def node_of(step: StepContext) -> str:
+    """Return the path of the step's node in its job, without a mapping key."""
+    return str(step.node_handle)
+
+
+def mapping_of(step_key: str) -> str | None:
+    """Return the mapping key of a step that is mapped over a dynamic output; None for any other."""
+    handle = StepHandle.parse_from_key(step_key)
+    return handle.mapping_key if isinstance(handle, ResolvedFromDynamicStepHandle) else None
+
+
+def op_config(step: StepContext) -> Any:
+    """Return the step's own run config; None without one."""
+    return step.op_config
+
+
+def assets_of_step(step: StepContext) -> tuple[AssetOfStep, ...]:
+    """Return the assets that the step makes, those of its selection only."""
+    layer = step.job_def.asset_layer
+    keys = step.get_output_asset_keys()
+    found = []
+    for key in sorted(keys):
+        node = layer.get(key)
+        parents = tuple(sorted(parent for parent in node.parent_keys if parent not in keys))
+        found.append(AssetOfStep(key, node.group_name or "default", node.code_version, parents))
+    return tuple(found)
+
+
+def asset_groups(step: StepContext) -> Mapping[AssetKey, str]:
+    """Return the group of every asset that the step's job can make."""
+    layer = step.job_def.asset_layer
+    return {key: layer.get(key).group_name or "default" for key in layer.executable_asset_keys}
+
+
+def step_outputs(step: StepContext) -> tuple[str, ...]:
+    """Return the names of the step's outputs."""
+    return tuple(output.name for output in step.step.step_outputs)
+
+
+def set_data_version(step: StepContext, key: AssetKey, version: str) -> None:
+    """Make ``version`` the data version of the asset's materialization that follows.
+
+    A version that the asset gives itself (``Output(data_version=…)``, or the tag) still wins.
+    """
+    step.set_data_version(key, DataVersion(version))
+
+
+def add_partition_metadata(
+    step: StepContext, key: AssetKey, partition: str, metadata: Mapping[str, Any]
+) -> None:
+    """Add metadata to the materialization of one partition; what the user put there under a name stays."""
+    taken = step.get_asset_metadata(key, partition) or {}
+    step.add_asset_metadata(
+        {name: value for name, value in metadata.items() if name not in taken},
+        asset_key=key,
+        partition_key=partition,
+    )
+
+
+def compute_function(step: StepContext) -> Callable[..., Any] | None:
+    """Return the user's function behind the step; None for a step made without a decorator."""
+    function = getattr(step.op_def.compute_fn, "decorated_fn", None)
+    return cast("Callable[..., Any]", function) if callable(function) else None
+
+
+def error_of(event: EventLogEntry) -> str | None:
+    """Return the error of a failed or retried step as ``Type: message``: the user's own where it is one."""
+    data = event.dagster_event.event_specific_data if event.dagster_event else None
+    error = getattr(data, "error", None)
+    if error is None:
+        return None
+    while error.cause is not None and _is_wrapper(error.cls_name):
+        error = error.cause
+    message = str(error.message).strip()
+    return (
+        message
+        if error.cls_name is None or message.startswith(error.cls_name)
+        else f"{error.cls_name}: {message}"
+    )
+
+
+def _is_wrapper(class_name: str | None) -> bool:
+    return class_name is not None and (class_name.startswith("DagsterExecution") or class_name in _WRAPPERS)
+
+
+def planned_asset(event: EventLogEntry) -> tuple[AssetKey, list[str]]:
+    """Return the asset that a run planned to make, and its partitions."""
+    data = cast("DagsterEvent", event.dagster_event).asset_materialization_planned_data
+    if data.partition is not None:
+        return data.asset_key, [str(data.partition)]
+    if data.partitions_subset is not None:
+        return data.asset_key, sorted(str(key) for key in data.partitions_subset.get_partition_keys())
+    return data.asset_key, []
+
+
+def head_of_event_log(instance: DagsterInstance) -> int:
+    """Return the storage id of the newest event of any run; 0 for an empty log."""
+    return instance.event_log_storage.get_maximum_record_id() or 0
+
+
+def materializations_after(
+    instance: DagsterInstance, storage_id: int, limit: int
+) -> Sequence[EventLogRecord]:
+    """Return at most ``limit`` materializations of any asset after ``storage_id``, oldest first: 1 query"""
+    return instance.event_log_storage.get_event_records(
+        EventRecordsFilter(event_type=DagsterEventType.ASSET_MATERIALIZATION, after_cursor=storage_id),
+        limit=limit,
+        ascending=True,
+    )
+
+
+def materializations_by_id(
+    instance: DagsterInstance, storage_ids: Iterable[int]
+) -> Mapping[int, EventLogRecord]:
+    """Return the materializations of any assets by storage id; ids that are gone are left out."""
+    ids = sorted(set(storage_ids))
+    found: dict[int, EventLogRecord] = {}
+    for start in range(0, len(ids), _IDS_AT_ONCE):
+        records = instance.event_log_storage.get_event_records(
+            EventRecordsFilter(
+                event_type=DagsterEventType.ASSET_MATERIALIZATION,
+                storage_ids=ids[start : start + _IDS_AT_ONCE],
+            )
+        )
+        found.update((record.storage_id, record) for record in records)
+    return found
+
+
+def latest_materialization_ids(
+    instance: DagsterInstance, key: AssetKey, partitions: Sequence[str]
+) -> Mapping[str, int]:
+    """Return the storage id of the newest materialization of each partition that has one: one query."""
+    return instance.event_log_storage.get_latest_storage_id_by_partition(
+        key, DagsterEventType.ASSET_MATERIALIZATION, set(partitions)
+    )
+
+
+def report_observation(
+    instance: DagsterInstance, run: DagsterRun, step_key: str, observation: AssetObservation
+) -> None:
+    """Log an observation as an event of the run and step, also when the step is over."""
+    instance.report_dagster_event(
+        DagsterEvent(
+            event_type_value=DagsterEventType.ASSET_OBSERVATION.value,
+            job_name=run.job_name,
+            step_key=step_key,
+            event_specific_data=AssetObservationData(observation),
+            message=observation.description or "",
+        ),
+        run_id=run.run_id,
+    )
+
+
+def default_io_manager() -> IOManagerDefinition:
+    """Return the IO manager that Dagster takes where none is given, by ``DAGSTER_DEFAULT_IO_MANAGER_…``."""
+    return default_job_io_manager
+
+
+def keeps_values_whole(manager: IOManager) -> bool:
+    """Tell Dagster's own IO managers that give back exactly what they were given, and all of it."""
+    return isinstance(manager, InMemoryIOManager | PickledObjectFilesystemIOManager)
+
+
+def replace_definitions(definitions: Definitions, **fields: Any) -> Definitions:
+    """Return the definitions with some fields replaced; all else stays."""
+    return copy_record(definitions, **fields)
+
+
+_HasResources = TypeVar("_HasResources", AssetsDefinition, JobDefinition)
+
+
+def replace_resources(
+    definition: _HasResources, resource_defs: Mapping[str, ResourceDefinition]
+) -> _HasResources:
+    """Return an asset or a job with other resources of its own."""
+    if isinstance(definition, JobDefinition):
+        return definition.with_top_level_resources(resource_defs)
+    attributes = {**definition.get_attributes_dict(), "resource_defs": resource_defs}
+    return type(definition).dagster_internal_init(**attributes)

@@ -1,0 +1,167 @@
+"""What a user's value is to a receipt: a table that may be hashed now, one that may not be touched, or none.
+
+A value is recognised without importing its library: who passed a Polars frame has Polars in ``sys.modules``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from ubunye_orchestrate.hashing.api import fingerprint
+from ubunye_orchestrate.hashing.fingerprint import Fingerprint
+from ubunye_orchestrate.hashing.rows_v1 import data_hash
+
+__all__ = [
+    "Nature",
+    "Value",
+    "columns_in_order",
+    "combined",
+    "fingerprint_value",
+    "inspect_value",
+    "not_hashed",
+]
+
+Nature = Literal["whole", "once", "lazy", "other"]
+"""``whole``: a table in memory, read as often as one likes; ``once``: it can be read a single time; ``lazy``:
+reading it computes it; ``other``: not a table."""
+
+_MODULUS = 2**64
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value as far as it can be told without reading it."""
+
+    nature: Nature
+    backend: str | None
+    """``pandas``, ``pyarrow``, ``polars``, ``duckdb``, ``spark``; None when it is not known."""
+    what: str
+    """For messages: the name of its type, with the library where the name alone says little."""
+
+    @property
+    def untouched_because(self) -> str | None:
+        """Why it is not hashed here; None for a table in memory."""
+        if self.nature == "whole":
+            return None
+        if self.nature == "once":
+            return f"not hashed: a {self.what} can be read only once, and the IO manager reads it"
+        if self.nature == "lazy":
+            return f"not hashed: a {self.what} is not computed for its hash"
+        return f"not a table ({self.what})"
+
+
+def inspect_value(value: object) -> Value:
+    """Tell what a value is, reading none of it."""
+    narwhals = sys.modules.get("narwhals")
+    if narwhals is not None and isinstance(value, narwhals.DataFrame | narwhals.LazyFrame):
+        return inspect_value(narwhals.to_native(value))
+    name = type(value).__name__
+    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
+    if pandas is not None and isinstance(value, pandas.DataFrame):
+        return Value("whole", "pandas", name)
+    pyarrow = sys.modules.get("pyarrow")
+    if pyarrow is not None:
+        if isinstance(value, pyarrow.Table | pyarrow.RecordBatch):
+            return Value("whole", "pyarrow", name)
+        if isinstance(value, pyarrow.RecordBatchReader):
+            return Value("once", "pyarrow", name)
+    dataset = sys.modules.get("pyarrow.dataset")
+    if dataset is not None and isinstance(value, dataset.Dataset | dataset.Scanner):
+        return Value("lazy", "pyarrow", name)
+    if polars is not None:
+        if isinstance(value, polars.DataFrame):
+            return Value("whole", "polars", f"Polars {name}")
+        if isinstance(value, polars.LazyFrame):
+            return Value("lazy", "polars", f"Polars {name}")
+    duckdb = sys.modules.get("duckdb")
+    if duckdb is not None and isinstance(value, duckdb.DuckDBPyRelation):
+        return Value("lazy", "duckdb", "DuckDB relation")
+    if "pyspark" in sys.modules and type(value).__module__.startswith("pyspark.sql") and name == "DataFrame":
+        return Value("lazy", "spark", "Spark DataFrame")
+    if not isinstance(value, type) and hasattr(value, "__arrow_c_stream__") and not _is_column(value):
+        # The protocol does not say whether a second reading gives the rows again.
+        return Value("once", None, name)
+    return Value("other", None, name)
+
+
+def fingerprint_value(value: object, naive_timestamps: str) -> Fingerprint:
+    """Return the fingerprint of a table in memory; of anything else one that says why it has no hash."""
+    seen = inspect_value(value)
+    reason = seen.untouched_because
+    if reason is not None:
+        return not_hashed(reason)
+    return fingerprint(value, naive_timestamps=naive_timestamps)
+
+
+def not_hashed(reason: str, row_count: int | None = None) -> Fingerprint:
+    """Return the fingerprint of something that was not hashed."""
+    return Fingerprint(
+        data_hash=None,
+        schema_hash=None,
+        row_count=row_count,
+        lane_sums=None,
+        columns=(),
+        error=reason,
+        seconds=0.0,
+        path_taken="none",
+    )
+
+
+def combined(parts: Mapping[str, Fingerprint]) -> Fingerprint:
+    """Return the fingerprint of several partitions as one table: their rows are apart, so lane sums add up.
+
+    Partitions of different columns are no one table, and one without a hash leaves the whole without one.
+    """
+    prints = list(parts.values())
+    if not prints:
+        return not_hashed("no partition was read")
+    seconds = sum(part.seconds for part in prints)
+    counts = [part.row_count for part in prints]
+    rows = sum(count for count in counts if count is not None) if None not in counts else None
+    for name, part in parts.items():
+        if part.data_hash is None or part.lane_sums is None or part.row_count is None:
+            reason = part.error if len(prints) == 1 else f"partition {name}: {part.error}"
+            return replace(not_hashed(reason or "no hash", rows), seconds=seconds)
+    first = prints[0]
+    odd = next((name for name, part in parts.items() if part.columns != first.columns), None)
+    if odd is not None:
+        reason = f"partitions {next(iter(parts))} and {odd} have different columns or types"
+        return replace(not_hashed(reason, rows), seconds=seconds)
+    sums = (
+        sum(part.lane_sums[0] for part in prints if part.lane_sums) % _MODULUS,
+        sum(part.lane_sums[1] for part in prints if part.lane_sums) % _MODULUS,
+    )
+    return replace(
+        first,
+        data_hash=data_hash(rows or 0, first.columns, sums),
+        row_count=rows,
+        lane_sums=sums,
+        seconds=seconds,
+    )
+
+
+def columns_in_order(value: object) -> Sequence[str]:
+    """Return a table's column names as it has them; empty when that is not known without reading it."""
+    columns: Any = getattr(value, "column_names", None)
+    if columns is None:
+        columns = getattr(value, "columns", ())
+    try:
+        return [str(name) for name in columns]
+    except TypeError:
+        return ()
+
+
+def _is_column(value: object) -> bool:
+    """Tell a single column (a Series, a chunked array): it exports a stream of the protocol too."""
+    for library, names in (
+        ("pandas", ("Series", "Index")),
+        ("polars", ("Series",)),
+        ("pyarrow", ("ChunkedArray",)),
+    ):
+        module = sys.modules.get(library)
+        if module is not None and isinstance(value, tuple(getattr(module, name) for name in names)):
+            return True
+    return False

@@ -1,0 +1,316 @@
+"""From what an IO manager read and stored to the record, its mirror and the materialization's metadata.
+
+Invariants: nothing here changes the value that passes; a receipt is made after the store succeeded; whatever
+goes wrong here is logged and harms neither the run nor the user's own error.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from dagster import DagsterLogManager, InputContext, MetadataValue, OutputContext
+
+from ubunye_orchestrate.compare.comparison import compare_records
+from ubunye_orchestrate.compare.drift import judge, judge_first
+from ubunye_orchestrate.compare.render import markdown
+from ubunye_orchestrate.dagster_io import metadata as keys
+from ubunye_orchestrate.dagster_io import upstream
+from ubunye_orchestrate.dagster_io.assembly import build_record, with_dagster
+from ubunye_orchestrate.dagster_io.baseline import Baseline, find_baseline
+from ubunye_orchestrate.dagster_io.ledger import StepEntry, Stored
+from ubunye_orchestrate.dagster_io.metadata import compact_receipt, free_names, table_metadata
+from ubunye_orchestrate.dagster_io.producers import asset_name, ordered_partitions, producers_of
+from ubunye_orchestrate.dagster_io.tasks import Task, enter_step, partition_variables, task_of_output
+from ubunye_orchestrate.dagster_io.values import combined
+from ubunye_orchestrate.errors import UbunyeError
+from ubunye_orchestrate.hashing.fingerprint import Fingerprint
+from ubunye_orchestrate.records.masking import mask_text
+from ubunye_orchestrate.records.model import Producer, RunRecord, StepRecord
+from ubunye_orchestrate.records.settings import ReceiptSettings
+from ubunye_orchestrate.records.steps import step_from_fingerprint
+from ubunye_orchestrate.records.store import RecordStore
+
+__all__ = ["OpenInput", "OpenOutput", "ReceiptWriter", "TableRead", "TableStored", "harmless"]
+
+Scope = Literal["stored_table", "stored_partition", "passed_rows", "projection"]
+
+
+@dataclass(frozen=True)
+class TableRead:
+    """What an IO manager read."""
+
+    fingerprint: Fingerprint
+    format: str
+    scope: Scope
+    location: str | None = None
+    recomputed: bool = False
+    """The rows were read again for the hash."""
+    backend: str | None = None
+    source_version: dict[str, Any] | None = None
+    source_version_at_hash: dict[str, Any] | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class TableStored:
+    """What an IO manager stored."""
+
+    parts: Mapping[str | None, Fingerprint]
+    """By partition where each was stored apart; else one entry under None."""
+    format: str
+    scope: Scope
+    location: str | None = None
+    locations: Mapping[str, str] = field(default_factory=dict)
+    """By partition, where each was stored apart."""
+    backend: str | None = None
+    columns: Sequence[str] = ()
+    """Names in the frame's order."""
+    taken: Mapping[str, Any] = field(default_factory=dict)
+    """Metadata that the inner IO manager returned instead of adding it: its keys win too."""
+
+
+@dataclass(frozen=True)
+class OpenInput:
+    """A load that has begun."""
+
+    entry: StepEntry
+    name: str
+    partitions: tuple[str, ...]
+    producer: list[Producer] | None
+
+
+@dataclass(frozen=True)
+class OpenOutput:
+    """A store that has begun: the step's own work on this output is over."""
+
+    entry: StepEntry
+    transform_seconds: float
+
+
+@dataclass(frozen=True)
+class Mirrored:
+    """Where a record was written, or why it was not."""
+
+    path: str | None
+    problem: str | None
+
+
+@contextmanager
+def harmless(log: DagsterLogManager, what: str) -> Iterator[None]:
+    """Log what goes wrong inside, with its traceback, as a warning of the run, and go on."""
+    try:
+        yield
+    except Exception:  # noqa: BLE001 - a receipt never fails a run that would have succeeded
+        log.warning(f"ubunye: {what} failed; the run goes on.\n{traceback.format_exc()}")
+
+
+class ReceiptWriter:
+    """Writes the receipts of one IO manager."""
+
+    def __init__(self, settings: ReceiptSettings, manager: str) -> None:
+        """Take the IO manager's name for timings (``manager``)."""
+        self.settings = settings
+        self.manager = manager
+        self.store = RecordStore(settings.root)
+
+    def begin_input(self, context: InputContext) -> OpenInput | None:
+        """Note that an input is about to be read; None outside of a step."""
+        entry = enter_step(context, self.settings)
+        if entry is None:
+            return None
+        partitions = ordered_partitions(context)
+        producer = None
+        if context.has_asset_key:
+            # Before the rows are read: what is stored later is not what was read.
+            producer = producers_of(
+                context.instance, context.asset_key, partitions, partitioned=context.has_asset_partitions
+            )
+        name = asset_name(context.asset_key) if context.has_asset_key else context.name
+        return OpenInput(entry, name, partitions, producer)
+
+    def end_input(self, begun: OpenInput, read_seconds: float, read: TableRead) -> None:
+        """Put what was read into the step's ledger; ``read_seconds`` are without the hash."""
+        entry = begun.entry
+        changed = None
+        if read.source_version is not None and read.source_version_at_hash is not None:
+            changed = read.source_version != read.source_version_at_hash
+        entry.inputs.append(
+            step_from_fingerprint(
+                begun.name,
+                "input",
+                read.fingerprint,
+                format=read.format,
+                location=read.location,
+                basis="recomputed" if read.recomputed else "materialised",
+                scope=read.scope,
+                producer=begun.producer,
+                source_version=read.source_version,
+                source_version_at_hash=read.source_version_at_hash,
+                source_changed=changed,
+                source_note=read.note,
+            )
+        )
+        entry.timings.append(_timing(f"Reader:{self.manager}", read_seconds, "input", begun.name))
+        entry.backend = entry.backend or read.backend
+        entry.mark = time.perf_counter()
+
+    def begin_output(self, context: OutputContext) -> OpenOutput | None:
+        """Note that an output is about to be stored; None outside of a step."""
+        now = time.perf_counter()
+        entry = enter_step(context, self.settings)
+        if entry is None:
+            return None
+        return OpenOutput(entry, max(0.0, now - entry.mark))
+
+    def end_output(
+        self, context: OutputContext, begun: OpenOutput, write_seconds: float, stored: TableStored
+    ) -> None:
+        """Make the record of what was stored, mirror it, and put the receipt on the materialization."""
+        entry = begun.entry
+        task = task_of_output(context, entry)
+        entry.backend = stored.backend or entry.backend
+        entry.timings += [
+            _timing(f"Transform:{entry.op}", begun.transform_seconds, "output", task.name),
+            _timing(f"Writer:{self.manager}", write_seconds, "output", task.name),
+        ]
+        parts = {name: part for name, part in stored.parts.items() if name is not None}
+        whole = combined(parts) if parts else stored.parts[None]
+        record = build_record(
+            task,
+            entry.key,
+            entry,
+            self.settings,
+            [_output(task, whole, stored, stored.location)],
+            job=entry.job,
+            ended_at=time.time(),
+            data_version=self._choose_data_version(context, task, whole),
+        )
+        taken = {**context.output_metadata, **context.get_logged_metadata(), **stored.taken}
+        if len(parts) > 1:
+            mirrored = self._mirror(context, record)
+            for partition, part in parts.items():
+                self._show_partition(context, record, task, partition, part, stored, mirrored)
+            shown = _location_metadata(mirrored)
+        else:
+            baseline = self._baseline(context, task, task.partitions)
+            record = _with_baseline(record, baseline)
+            mirrored = self._mirror(context, record)
+            shown = _receipt_metadata(context, record, baseline, mirrored, whole, stored)
+        context.add_output_metadata(free_names(shown, taken))
+        entry.stored.append(Stored(record, self.settings, mirrored.path is not None))
+        entry.mark = time.perf_counter()
+
+    def _show_partition(
+        self,
+        context: OutputContext,
+        record: RunRecord,
+        task: Task,
+        partition: str,
+        part: Fingerprint,
+        stored: TableStored,
+        mirrored: Mirrored,
+    ) -> None:
+        """Put on one partition's materialization the receipt of that partition alone.
+
+        Its baseline is that partition's, so what it is compared with later is too.
+        """
+        if task.key is None:
+            return
+        variables = partition_variables(context.asset_partitions_def, [partition])
+        location = stored.locations.get(partition, stored.location)
+        alone = with_dagster(
+            record.model_copy(
+                update={"outputs": [_output(task, part, stored, location)], "variables": variables}
+            ),
+            partition_keys=[partition],
+        )
+        baseline = self._baseline(context, task, (partition,))
+        alone = _with_baseline(alone, baseline)
+        shown = _receipt_metadata(context, alone, baseline, mirrored, part, stored)
+        step = upstream.step_context(context)
+        upstream.add_partition_metadata(step, task.key, partition, free_names(shown, context.output_metadata))
+
+    def _choose_data_version(self, context: OutputContext, task: Task, whole: Fingerprint) -> str | None:
+        """Make the data hash the asset's data version; return it, None where there is none."""
+        if task.key is None or whole.data_hash is None:
+            return None
+        upstream.set_data_version(upstream.step_context(context), task.key, whole.data_hash)
+        return whole.data_hash
+
+    def _baseline(self, context: OutputContext, task: Task, partitions: Sequence[str]) -> Baseline | None:
+        if task.key is None:
+            return None
+        instance = upstream.instance_of(context)
+        return find_baseline(instance, task.key, partitions, self.settings.profile)
+
+    def _mirror(self, context: OutputContext, record: RunRecord) -> Mirrored:
+        """Write the record's file. A mirror out of reach is a warning: the event log has the receipt too."""
+        try:
+            return Mirrored(self.store.save(record), None)
+        except UbunyeError as e:
+            context.log.warning(f"ubunye: the record was not mirrored; its receipt is in the event log: {e}")
+            return Mirrored(None, mask_text(str(e)))
+
+
+def _output(task: Task, part: Fingerprint, stored: TableStored, location: str | None) -> StepRecord:
+    return step_from_fingerprint(
+        task.name, "output", part, format=stored.format, location=location, scope=stored.scope
+    )
+
+
+def _with_baseline(record: RunRecord, baseline: Baseline | None) -> RunRecord:
+    if baseline is None:
+        return record
+    return with_dagster(record, baseline={"run_id": baseline.run_id, "storage_id": baseline.storage_id})
+
+
+def _receipt_metadata(
+    context: OutputContext,
+    record: RunRecord,
+    baseline: Baseline | None,
+    mirrored: Mirrored,
+    part: Fingerprint,
+    stored: TableStored,
+) -> dict[str, MetadataValue]:
+    """Return everything that a materialization shows of its record."""
+    partitioned = bool((record.dagster or {}).get("partition_keys"))
+    shown = table_metadata(part, stored.columns, partitioned=partitioned)
+    if part.data_hash is not None:
+        shown[keys.DATA_HASH] = MetadataValue.text(part.data_hash)
+    if part.error is not None:
+        shown[keys.HASH_ERROR] = MetadataValue.text(mask_text(part.error))
+    shown[keys.HASH_SECONDS] = MetadataValue.float(round(part.seconds, 6))
+    verdict = judge(compare_records(baseline.record, record)) if baseline is not None else judge_first(record)
+    shown[keys.CHANGES] = MetadataValue.md(markdown(verdict))
+    shown.update(_location_metadata(mirrored))
+    location = record.outputs[0].location
+    if location is not None and "://" in location:
+        shown["dagster/uri"] = MetadataValue.text(location)
+    elif location is not None:
+        shown["path"] = MetadataValue.path(location)
+    shown[keys.RECEIPT] = MetadataValue.json(compact_receipt(record, mirrored.path))
+    return shown
+
+
+def _changes(record: RunRecord, baseline: Baseline | None) -> str:
+    if baseline is None:
+        return markdown(judge_first(record))
+    return markdown(judge(compare_records(baseline.record, record)))
+
+
+def _location_metadata(mirrored: Mirrored) -> dict[str, MetadataValue]:
+    shown: dict[str, MetadataValue] = {}
+    if mirrored.path is not None:
+        shown[keys.RECORD_PATH] = MetadataValue.path(mirrored.path)
+    if mirrored.problem is not None:
+        shown[keys.MIRROR_ERROR] = MetadataValue.text(mirrored.problem)
+    return shown
+
+
+def _timing(step: str, seconds: float, side: str, name: str) -> dict[str, Any]:
+    return {"step": step, side: name, "seconds": round(seconds, 6)}
