@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -47,6 +48,7 @@ def string_texts(values: pa.Array) -> Texts:
     return Texts(escaped(values), '"', '"')
 
 
+@lru_cache(maxsize=4096)
 def json_name(name: str) -> str:
     """Return a column's or field's name as it stands in a line, in quotes and escaped."""
     return f'"{escaped(pa.array([name], TEXT))[0].as_py()}"'

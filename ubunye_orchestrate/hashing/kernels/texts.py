@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -65,6 +66,7 @@ class Texts:
     after: str = ""
 
 
+@lru_cache(maxsize=4096)  # the same few for every batch of a table
 def text_scalar(text: str) -> pa.Scalar:
     """Return a text as a scalar of the type that all texts have."""
     return pa.scalar(text, TEXT)
