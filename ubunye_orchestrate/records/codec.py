@@ -111,7 +111,7 @@ def _json_object(data: bytes, source: str) -> dict[str, Any]:
     expected = "a run record as a JSON object"
     if len(data) > MAX_RECORD_BYTES:
         _refuse(source, f"{len(data):,} bytes", f"at most {MAX_RECORD_BYTES:,}", _REMEDY)
-    if not data.strip():
+    if not data.removeprefix(_BOM).strip():
         _refuse(source, "an empty file", expected, _REMEDY)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         _refuse(source, "UTF-16 text", "UTF-8", "save it as UTF-8")

@@ -36,9 +36,9 @@ _KEPT = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 _DEVICES = frozenset(
     ["CON", "PRN", "AUX", "NUL", *(f"COM{i}" for i in range(10)), *(f"LPT{i}" for i in range(10))]
 )
-_SAFE = re.compile(r"(?:%|(?:[A-Za-z0-9_.~-]|%[0-9A-F]{2})+)\Z")
-# A part that has no text at all. No other part ends in a percent sign: one in the text is encoded.
-_EMPTY = "%"
+_SAFE = re.compile(r"(?:[A-Za-z0-9_.~-]|%[0-9A-F]{2})+\Z")
+# A part that has no text at all. A tilde of the text is encoded, and in a cut name a digest follows it.
+_EMPTY = "~"
 
 
 def safe_part(text: str) -> str:
@@ -110,7 +110,7 @@ def record_path(usecase: str, package: str, task: str, run_id: str) -> str:
 
 
 def _encoded(text: str) -> str:
-    """Percent-encode what is not safe within a name; ``""`` becomes a lone percent sign."""
+    """Percent-encode what is not safe within a name; ``""`` becomes a tilde."""
     if not text:
         return _EMPTY
     data = text.encode("utf-8", "surrogatepass")
