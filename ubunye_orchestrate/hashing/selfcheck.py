@@ -8,7 +8,6 @@ where it does not come to the sums known here, tables are hashed by the referenc
 from __future__ import annotations
 
 import logging
-import warnings
 from decimal import Decimal
 from functools import cache
 from typing import Final
@@ -19,7 +18,7 @@ import pyarrow as pa
 from ubunye_orchestrate.hashing.lines import batch_lines
 from ubunye_orchestrate.hashing.rows_v1 import lane_sums_of_lines
 
-__all__ = ["ColumnarPathWarning", "check_batch", "columnar_is_trusted"]
+__all__ = ["check_batch", "columnar_is_trusted"]
 
 logger = logging.getLogger(__name__)
 
@@ -27,26 +26,22 @@ _EXPECTED: Final = (16, (5_315_940_486_182_126_981, 1_105_508_991_628_280_573))
 _DAY: Final = 86_400
 
 
-class ColumnarPathWarning(UserWarning):
-    """The columnar path does not write what it should; the slow reference is used instead."""
-
-
 @cache
 def columnar_is_trusted() -> bool:
-    """Return whether the columnar path gives the sums of a known batch; warn once if it does not."""
+    """Return whether the columnar path gives the sums of a known batch; if not, log a warning once."""
     try:
         got = lane_sums_of_lines(batch_lines(check_batch()))
     except Exception:
-        logger.exception("the self-check of the columnar hash path failed")
+        logger.exception("the columnar hash path failed on its check batch")
         got = None
     if got == _EXPECTED:
         return True
-    warnings.warn(
-        f"the columnar hash path does not give the known sums of its check batch with pyarrow {pa.__version__} "
-        f"and NumPy {np.__version__}; tables are hashed by the reference, which is right but slow. Use other "
-        "versions of pyarrow or NumPy, and report this",
-        ColumnarPathWarning,
-        stacklevel=2,
+    logger.warning(
+        "with pyarrow %s and NumPy %s the columnar hash path does not give the known sums of its check batch; "
+        "tables are hashed by the reference, which is right but slow. Use other versions of these, and report "
+        "this",
+        pa.__version__,
+        np.__version__,
     )
     return False
 
