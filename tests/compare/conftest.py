@@ -41,12 +41,8 @@ def step(name: str, content: object = "content", *, output: bool = False, **fiel
 
 def record(**fields: Any) -> RunRecord:
     """A complete record of an asset ``orders_clean`` that reads ``orders``."""
-    dagster = {
-        "partition_keys": [],
-        "attempt": 0,
-        "declared_inputs": ["orders"],
-        **fields.pop("dagster", {}),
-    }
+    given_dagster = fields.pop("dagster", {})
+    dagster = {"partition_keys": [], "attempt": 0, "declared_inputs": ["orders"]}
     code = {"function": "shop.clean", "functions": {"shop.clean": sha("clean"), "shop.parse": sha("parse")}}
     given: dict[str, Any] = {
         "run_id": "run-1",
@@ -67,7 +63,7 @@ def record(**fields: Any) -> RunRecord:
         ),
         "environment_hash": sha("environment"),
         "code": code,
-        "dagster": dagster,
+        "dagster": None if given_dagster is None else {**dagster, **given_dagster},
     }
     return RunRecord(**{**given, **fields})
 

@@ -510,3 +510,28 @@ def test_no_text_claims_a_cause(make: SimpleNamespace) -> None:
         for finding in judge(compare_records(a, b)).findings:
             text = finding.text.lower()
             assert not any(word in text for word in ("because", "due to", "caused", "reason is"))
+
+
+def test_an_input_that_a_failed_run_did_not_reach_was_not_removed(make: SimpleNamespace) -> None:
+    undeclared: dict[str, Any] = {"dagster": None}
+    failed = make.record(status="error", inputs=[], outputs=[], **undeclared)
+    findings = make.verdict(make.record(**undeclared), failed).findings
+    assert [finding.kind for finding in findings] == ["unknown", "unknown"]
+    assert not any("removed" in finding.text for finding in findings)
+
+
+def test_variables_that_version_1_did_not_record_are_missing(make: SimpleNamespace) -> None:
+    verdict = make.verdict(make.record(record_version=1), make.changed(record_version=1))
+    assert "variables: not recorded" in only(verdict, "not_attributable").details["missing"]
+
+
+def test_records_of_two_tasks_are_never_unexplained(make: SimpleNamespace) -> None:
+    verdict = make.verdict(make.record(task_path="d/s/old"), make.changed(task_path="d/s/new"))
+    assert verdict.changed_with == ("task d/s/old -> d/s/new",)
+
+
+def test_a_change_is_as_grave_as_what_changed_with_it_not_as_what_is_unknown(make: SimpleNamespace) -> None:
+    unknown = [make.step("orders", 2), make.step("rates", data_hash=None)]
+    a = make.record(inputs=[make.step("orders"), make.step("rates", data_hash=None)])
+    verdict = make.verdict(a, make.changed(inputs=unknown), severities={"unknown": "error"})
+    assert only(verdict, "data_changed").severity == "note"

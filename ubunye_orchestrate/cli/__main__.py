@@ -2,4 +2,5 @@
 
 from ubunye_orchestrate.cli import main
 
-main()
+if __name__ == "__main__":
+    main()

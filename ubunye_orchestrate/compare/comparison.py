@@ -14,6 +14,10 @@ Four states, and no fifth that would let "not checked" pass for "equal":
     Both sides are known but are statements about different things: made by different methods, or over
     different scopes (the rows handed to an append against the whole stored table). A record without a scope
     is compared plainly: other writers of the format do not record one.
+
+A hash of rows that were computed or read again (``hash_basis`` is ``recomputed``) is compared plainly too: it
+is a hash of the same table. But a transform that is not deterministic may have given other rows the second
+time, so such a hash is no complete evidence (``StepComparison.recomputed``).
 """
 
 from __future__ import annotations
