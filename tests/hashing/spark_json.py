@@ -56,13 +56,10 @@ def spark_lines(spark: SparkSession, batch: pa.RecordBatch) -> list[str]:
     places = [f"c{i}" for i in range(len(names))]
     table = pa.Table.from_batches([batch]).rename_columns(places)
     table = table.append_column("row", pa.array(range(len(batch)), pa.int64()))
-    fields = [
-        sql_types.StructField(place, spark_type(t))
-        for place, t in zip(places, batch.schema.types, strict=True)
-    ]
-    frame = spark.createDataFrame(
-        table, sql_types.StructType([*fields, sql_types.StructField("row", sql_types.LongType())])
-    )
+    schema = sql_types.StructType()
+    for place, t in zip(places, batch.schema.types, strict=True):
+        schema = schema.add(place, spark_type(t))
+    frame = spark.createDataFrame(table, schema.add("row", sql_types.LongType()))
     columns = [
         _maps_sorted(sql.col(place), t).alias(name)
         for name, place, t in sorted(zip(names, places, batch.schema.types, strict=True), key=lambda c: c[0])
