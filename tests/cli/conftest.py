@@ -119,4 +119,5 @@ def flights(tmp_path: Path) -> Path:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "any_case" in metafunc.fixturenames:
+        assert len(CASES) == 13, f"expected the engine's records in {RECORDS}"
         metafunc.parametrize("any_case", CASES)

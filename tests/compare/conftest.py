@@ -99,6 +99,7 @@ CASES = sorted(path.name.partition("__")[0] for path in RECORDS.glob("cli/*__com
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "any_case" in metafunc.fixturenames:
+        assert len(CASES) == 13, f"expected the engine's records in {RECORDS}"
         metafunc.parametrize("any_case", CASES)
 
 
