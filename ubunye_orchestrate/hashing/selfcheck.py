@@ -37,9 +37,8 @@ def columnar_is_trusted() -> bool:
     if got == _EXPECTED:
         return True
     logger.warning(
-        "with pyarrow %s and NumPy %s the columnar hash path does not give the known sums of its check batch; "
-        "tables are hashed by the reference, which is right but slow. Use other versions of these, and report "
-        "this",
+        "the columnar hash path (pyarrow %s, NumPy %s) does not give the known sums of its check batch; "
+        "tables are hashed by the reference, which is right but slow. Use other versions, and report this",
         pa.__version__,
         np.__version__,
     )
