@@ -54,7 +54,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # user:password@ within the authority of a URL; the password may hold "@", as people paste it unquoted.
 _URL_PASSWORD = re.compile(r"(://[^\s/@:\[]*:)[^\s/?#]*@")
 # The same with "/", "?" or "#" in the password: what stands where a port would is no number.
-_URL_ODD_PASSWORD = re.compile(r"(://[^\s/@:\[]+:)(?!\d{1,5}(?:[/?#\s]|\Z))[^\s@]*@")
+_URL_ODD_PASSWORD = re.compile(r"(://[^\s/@:\[]+:)(?!\d{1,5}(?:[/?#\s]|\Z))[^\s@]{1,200}@")
 # A lone user of a web address is a token (elsewhere it may be a container: abfss://container@account).
 _URL_TOKEN = re.compile(r"(\bhttps?://)[^\s/@:?#]+@")
 _AUTH_SCHEME = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9+/=._~-]{8,}", re.IGNORECASE)
@@ -68,9 +68,9 @@ _SHAPES = re.compile(
     re.DOTALL,
 )
 # name=value, name: value, "name": "value" in running text, connection strings and queries.
-_PAIR = re.compile(
-    r"""(?<![\w.-])(?P<name>[A-Za-z_][\w.-]*)(?P<between>["']?\s*(?:=>|[=:])\s*)"""
-    r"""(?P<value>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s,;&)}\]"']+)"""
+_NAME = re.compile(r"""(?<![\w.-])([A-Za-z_][\w.-]*)["']?\s*(?:=>|[=:])\s*""")
+_VALUE = re.compile(
+    r"""(?:(?:Bearer|Basic)\s+)?(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s,;&)}\]"']+)""", re.IGNORECASE
 )
 
 _SHORTEST_ENV_SECRET = 4
@@ -163,16 +163,17 @@ def _mask_urls(text: str) -> str:
 
 
 def _mask_pairs(text: str) -> str:
-    return _PAIR.sub(_masked_pair, text)
-
-
-def _masked_pair(match: re.Match[str]) -> str:
-    value = match["value"]
-    if not _names_a_secret(match["name"]):
-        # The value may itself be a pair: "config: password=x".
-        return match["name"] + match["between"] + _mask_pairs(value) if _PAIR.search(value) else match[0]
-    quote_mark = value[0] if value[0] in "\"'" else ""
-    return f"{match['name']}{match['between']}{quote_mark}{MASK}{quote_mark}"
+    out = []
+    done = 0
+    # From name to name: a value is looked through for names too ("config: password=x").
+    while (name := _NAME.search(text, done)) is not None:
+        out.append(text[done : name.end()])
+        done = name.end()
+        if _names_a_secret(name[1]) and (value := _VALUE.match(text, done)) is not None:
+            quoted = value[0][-1] if value[0][-1] in "\"'" else ""
+            out.append(f"{quoted}{MASK}{quoted}")
+            done = value.end()
+    return "".join(out) + text[done:]
 
 
 def _env_secrets(env: Mapping[str, str]) -> list[str]:
