@@ -1,7 +1,6 @@
 """The IO managers of this package, as Dagster configures them."""
 
-from __future__ import annotations
-
+# Without "from __future__ import annotations": Dagster looks at a field's class to tell a nested resource.
 from typing import Any
 
 from dagster import ConfigurableIOManager, InitResourceContext, InputContext, IOManager, OutputContext

@@ -11,9 +11,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from dagster import (
+    AssetCheckEvaluation,
+    AssetCheckExecutionContext,
+    AssetCheckSeverity,
     AssetKey,
     AssetObservation,
     AssetsDefinition,
+    AssetSelection,
     DagsterEventType,
     DagsterInstance,
     DagsterInvariantViolationError,
@@ -28,8 +32,13 @@ from dagster import (
     IOManager,
     IOManagerDefinition,
     JobDefinition,
+    MetadataValue,
     OutputContext,
+    RepositoryDefinition,
     ResourceDefinition,
+)
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData,
 )
 from dagster._core.definitions.job_definition import default_job_io_manager
 from dagster._core.events import AssetObservationData, DagsterEvent
@@ -44,16 +53,20 @@ __all__ = [
     "asset_groups",
     "assets_of_step",
     "attempt_of",
+    "check_evaluation_on",
     "compute_function",
     "default_io_manager",
     "error_of",
     "head_of_event_log",
     "instance_of",
     "keeps_values_whole",
+    "keys_in_project",
     "latest_materialization_ids",
     "mapping_of",
     "materializations_after",
     "materializations_by_id",
+    "metadata_in_project",
+    "metadata_of_checked",
     "node_of",
     "op_config",
     "planned_asset",
@@ -294,3 +307,48 @@ def replace_resources(
         return definition.with_top_level_resources(resource_defs)
     attributes = {**definition.get_attributes_dict(), "resource_defs": resource_defs}
     return type(definition).dagster_internal_init(**attributes)
+
+
+def keys_in_project(repository: RepositoryDefinition, selection: AssetSelection) -> list[AssetKey]:
+    """Return the assets of a project that a selection means, sorted."""
+    return sorted(selection.resolve(repository.asset_graph))
+
+
+def metadata_in_project(repository: RepositoryDefinition, key: AssetKey) -> Mapping[str, Any]:
+    """Return the metadata of an asset's definition; empty for an asset that the project does not have."""
+    graph = repository.asset_graph
+    return graph.get(key).metadata if graph.has(key) else {}
+
+
+def metadata_of_checked(context: AssetCheckExecutionContext, key: AssetKey) -> Mapping[str, Any]:
+    """Return the metadata of the definition of the asset that a check is of; empty when it is not at hand."""
+    layer = context.job_def.asset_layer
+    return layer.get(key).metadata if layer.has(key) else {}
+
+
+def check_evaluation_on(
+    key: AssetKey,
+    name: str,
+    *,
+    passed: bool,
+    severity: AssetCheckSeverity,
+    description: str,
+    partition: str | None,
+    metadata: Mapping[str, MetadataValue],
+    storage_id: int,
+    run_id: str,
+    timestamp: float,
+) -> AssetCheckEvaluation:
+    """Return the result of a check on one materialization, which need not be the newest."""
+    return AssetCheckEvaluation(
+        asset_key=key,
+        check_name=name,
+        passed=passed,
+        severity=severity,
+        description=description,
+        partition=partition,
+        metadata=metadata,
+        target_materialization_data=AssetCheckEvaluationTargetMaterializationData(
+            storage_id=storage_id, run_id=run_id, timestamp=timestamp
+        ),
+    )

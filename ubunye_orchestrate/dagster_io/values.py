@@ -144,14 +144,13 @@ def combined(parts: Mapping[str, Fingerprint]) -> Fingerprint:
 
 
 def columns_in_order(value: object) -> Sequence[str]:
-    """Return a table's column names as it has them; empty when that is not known without reading it."""
+    """Return the column names of a table in memory in its order; empty for anything else."""
+    if inspect_value(value).nature != "whole":
+        return ()
     columns: Any = getattr(value, "column_names", None)
     if columns is None:
         columns = getattr(value, "columns", ())
-    try:
-        return [str(name) for name in columns]
-    except TypeError:
-        return ()
+    return [str(name) for name in columns]
 
 
 def _is_column(value: object) -> bool:

@@ -99,8 +99,14 @@ def _wrap_project(project: Definitions, receipts: Receipts | None) -> Definition
     def group_of(key: AssetKey) -> str | None:
         return groups().get(key)
 
+    # Assets of one job must share one definition, by identity: each is wrapped once.
+    made: dict[int, Any] = {}
+
     def wrap_all(given: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: _wrap_resource(value, chosen, group_of) for name, value in given.items()}
+        for value in given.values():
+            if id(value) not in made:
+                made[id(value)] = _wrap_resource(value, chosen, group_of)
+        return {name: made[id(value)] for name, value in given.items()}
 
     wrapped = upstream.replace_definitions(
         project,

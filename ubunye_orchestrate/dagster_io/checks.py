@@ -1,0 +1,117 @@
+"""The asset check ``drift``: the sensor's comparison inside a run, and its place in the UI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dagster import (
+    AssetCheckExecutionContext,
+    AssetCheckResult,
+    AssetChecksDefinition,
+    AssetCheckSeverity,
+    AssetKey,
+    AssetRecordsFilter,
+    EventLogRecord,
+    MetadataValue,
+    asset_check,
+)
+
+from ubunye_orchestrate.compare.findings import SEVERITIES
+from ubunye_orchestrate.compare.policy import DriftPolicy
+from ubunye_orchestrate.dagster_io import upstream
+from ubunye_orchestrate.dagster_io.baseline import receipt_of_event
+from ubunye_orchestrate.dagster_io.judging import (
+    CHECK_NAME,
+    DriftReport,
+    NotJudgedError,
+    events_named,
+    judge_event,
+    report_metadata,
+)
+from ubunye_orchestrate.dagster_io.policies import Policies, PolicyGiven, policies
+from ubunye_orchestrate.dagster_io.selection import AssetGiven, keys_of
+from ubunye_orchestrate.errors import UbunyeError
+
+__all__ = ["build_drift_checks"]
+
+# A run over a range stores many partitions; past this the newest stand for all.
+_MAX_PARTITIONS = 500
+
+
+def build_drift_checks(
+    assets: Sequence[AssetGiven], policy: PolicyGiven = None, *, blocking: bool = False
+) -> list[AssetChecksDefinition]:
+    """Return the check ``drift`` for each asset, which holds its newest materialization against its baseline.
+
+    Its declaration also makes the results of ``build_drift_sensor`` visible on the asset. With ``blocking``,
+    assets downstream are not run when it fails with an error. ``policy`` is one for all assets, or one for
+    each; an asset's own stands in its metadata under ``ubunye/policy``.
+    """
+    policy_of = policies(policy)
+    return [_check(key, policy_of, blocking) for key in keys_of(assets)]
+
+
+def _check(key: AssetKey, policy_of: Policies, blocking: bool) -> AssetChecksDefinition:
+    @asset_check(
+        asset=key,
+        name=CHECK_NAME,
+        blocking=blocking,
+        description="Whether the newest materialization drifted from its baseline, by their receipts.",
+    )
+    def drift(context: AssetCheckExecutionContext) -> AssetCheckResult:
+        return _result(context, key, policy_of)
+
+    return drift
+
+
+def _result(context: AssetCheckExecutionContext, key: AssetKey, policy_of: Policies) -> AssetCheckResult:
+    reports: list[DriftReport] = []
+    not_judged: list[str] = []
+    metadata = upstream.metadata_of_checked(context, key)
+    for event in _events(context, key):
+        try:
+            reports.append(_judge(context, event, policy_of(key, metadata)))
+        except (NotJudgedError, UbunyeError) as e:
+            not_judged.append(str(e))
+    if not reports:
+        why = "; ".join(not_judged) or "it was never materialized"
+        # What was not checked must not look as if it had passed.
+        return AssetCheckResult(
+            passed=False,
+            severity=AssetCheckSeverity.WARN,
+            description=f"not judged: {why}",
+            metadata={"ubunye/not_judged": MetadataValue.text(why)},
+        )
+    worst = max(reports, key=lambda report: SEVERITIES.index(report.verdict.severity))
+    shown = report_metadata(worst)
+    if not_judged:
+        shown["ubunye/not_judged"] = MetadataValue.text("; ".join(not_judged))
+    return AssetCheckResult(
+        passed=worst.verdict.passed,
+        severity=worst.severity,
+        description=_words(reports, worst),
+        metadata=shown,
+    )
+
+
+def _events(context: AssetCheckExecutionContext, key: AssetKey) -> Iterable[EventLogRecord]:
+    """Return what this run materialized of the asset; its newest materialization where it was nothing."""
+    fetch = context.instance.fetch_materializations
+    newest: Sequence[EventLogRecord] = fetch(AssetRecordsFilter(asset_key=key), limit=1).records
+    if not newest or newest[0].run_id != context.run.run_id or newest[0].partition_key is None:
+        return newest
+    recent: Sequence[EventLogRecord] = fetch(AssetRecordsFilter(asset_key=key), limit=_MAX_PARTITIONS).records
+    return [event for event in recent if event.run_id == context.run.run_id]
+
+
+def _judge(context: AssetCheckExecutionContext, event: EventLogRecord, policy: DriftPolicy) -> DriftReport:
+    record = receipt_of_event(event)
+    if record is None:
+        raise NotJudgedError("its materialization has no receipt (is its IO manager wrapped?)")
+    known = upstream.materializations_by_id(context.instance, events_named(record))
+    return judge_event(event, record, known, policy)
+
+
+def _words(reports: Sequence[DriftReport], worst: DriftReport) -> str:
+    others = sum(not report.verdict.passed for report in reports if report is not worst)
+    return f"{worst.text} (and {others} more partitions)" if others else worst.text

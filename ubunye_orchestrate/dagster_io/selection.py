@@ -1,0 +1,75 @@
+"""The assets that a sensor or checks look at, in every form in which a user names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from dagster import (
+    AssetKey,
+    AssetsDefinition,
+    AssetSelection,
+    AssetSpec,
+    CoercibleToAssetKey,
+    SensorEvaluationContext,
+    SourceAsset,
+)
+
+from ubunye_orchestrate.dagster_io import upstream
+from ubunye_orchestrate.errors import ConfigurationError
+
+__all__ = ["AssetGiven", "AssetsGiven", "Selection", "keys_of", "selection_of"]
+
+AssetGiven: TypeAlias = CoercibleToAssetKey | AssetsDefinition | AssetSpec | SourceAsset
+AssetsGiven: TypeAlias = AssetSelection | Sequence[AssetGiven]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A selection of assets."""
+
+    keys: tuple[AssetKey, ...] | None
+    """None when they are known only with the project's graph."""
+    shown: AssetSelection
+    """As Dagster takes it."""
+
+    def resolve(self, context: SensorEvaluationContext) -> Mapping[AssetKey, Mapping[str, Any]]:
+        """Return the metadata of each asset's definition. Raises ConfigurationError without a project."""
+        repository = context.repository_def
+        if repository is None:
+            if self.keys is None:
+                raise ConfigurationError(
+                    "the sensor selects assets by an AssetSelection and runs outside of a project; expected "
+                    "Definitions around it (in a test: build_sensor_context(definitions=…))"
+                )
+            return {key: {} for key in self.keys}
+        keys = upstream.keys_in_project(repository, self.shown) if self.keys is None else self.keys
+        return {key: upstream.metadata_in_project(repository, key) for key in keys}
+
+
+def selection_of(assets: AssetsGiven) -> Selection:
+    """Return the selection that a user means. Raises ConfigurationError for what names no asset."""
+    if isinstance(assets, AssetSelection):
+        return Selection(None, assets)
+    keys = keys_of(assets)
+    return Selection(keys, AssetSelection.assets(*keys))
+
+
+def keys_of(assets: Iterable[AssetGiven]) -> tuple[AssetKey, ...]:
+    """Return the keys of assets, in their order, each once."""
+    if isinstance(assets, str | AssetKey | AssetsDefinition | AssetSpec | SourceAsset):
+        raise ConfigurationError(
+            f"got one asset ({assets!r}); expected a list of assets or an AssetSelection"
+        )
+    keys: dict[AssetKey, None] = {}
+    for asset in assets:
+        if isinstance(asset, AssetsDefinition):
+            keys.update(dict.fromkeys(asset.keys))
+        elif isinstance(asset, AssetSpec | SourceAsset):
+            keys[asset.key] = None
+        else:
+            keys[AssetKey.from_coercible(asset)] = None
+    if not keys:
+        raise ConfigurationError("got no asset; expected a list of assets or an AssetSelection")
+    return tuple(keys)
