@@ -1,6 +1,6 @@
-"""Files of records on a local disk or behind an fsspec URL: list, read, write whole or not at all.
+"""Files of records on a local disk or behind an fsspec URL: list, read, write whole or not at all, delete.
 
-Two kinds of place, three methods each. What is missing is empty or None; anything else that goes wrong is a
+Two kinds of place, four methods each. What is missing is empty or None; anything else that goes wrong is a
 StoreError in one line, with the cause attached.
 """
 
@@ -56,6 +56,9 @@ class Folder(Protocol):
 
     def write(self, path: str, data: bytes, modified: float | None) -> str:
         """Write a file whole or not at all, and return where it is."""
+
+    def delete(self, path: str) -> None:
+        """Delete a file; a missing one is no error."""
 
     def shown(self, path: str) -> str:
         """Return how messages name a path: whole, credentials masked, in one line."""
@@ -128,6 +131,15 @@ class LocalFolder:
         except OSError as e:
             _fail(f"{self.shown(path)} cannot be written", e)
         return file
+
+    def delete(self, path: str) -> None:
+        """Delete a file; its folder stays."""
+        try:
+            os.unlink(self._path(path))
+        except FileNotFoundError:
+            return
+        except OSError as e:
+            _fail(f"{self.shown(path)} cannot be deleted", e)
 
     def shown(self, path: str) -> str:
         """Return the whole path with control characters escaped."""
@@ -217,6 +229,16 @@ class RemoteFolder:
         except Exception as e:  # noqa: BLE001 - each file system has its own exceptions
             _fail(f"{self.shown(path)} cannot be written", e)
         return self.shown(path)
+
+    def delete(self, path: str) -> None:
+        """Delete a file."""
+        fs, file = self._open(path)
+        try:
+            fs.rm_file(file)
+        except FileNotFoundError:
+            return
+        except Exception as e:  # noqa: BLE001 - each file system has its own exceptions
+            _fail(f"{self.shown(path)} cannot be deleted", e)
 
     def shown(self, path: str) -> str:
         """Return the URL, credentials masked."""

@@ -19,6 +19,7 @@ __all__ = [
     "MAX_LENGTH",
     "SUFFIX",
     "is_safe_part",
+    "may_hold_partition",
     "record_path",
     "safe_part",
     "stored_run_id",
@@ -97,6 +98,17 @@ def stored_run_id(run_id: str, partition_keys: Sequence[str] = (), attempt: int 
         return _bounded(name)
     suffix = f".retry-{attempt}"
     return _bounded(name, MAX_LENGTH - len(suffix)) + suffix
+
+
+def may_hold_partition(run_id: str, partition: str) -> bool:
+    """Tell by a record's run id alone whether it may be of a partition, so that its file need not be read.
+
+    False only where ``stored_run_id`` put another single partition into the name.
+    """
+    _, apart, name = run_id.partition("--")
+    name = name.partition(".retry-")[0]
+    # A range holds more than its ends, a cut name is not whole, and others' names say nothing.
+    return not apart or ".." in name or "~" in name or name == _encoded(partition)
 
 
 def record_path(usecase: str, package: str, task: str, run_id: str) -> str:

@@ -20,12 +20,15 @@ from ubunye_orchestrate.records.folders import Entry, open_folder
 from ubunye_orchestrate.records.model import RunRecord
 from ubunye_orchestrate.records.paths import SUFFIX, is_safe_part, record_path, safe_part
 
-__all__ = ["LINEAGE_DIR", "OnInvalid", "RecordStore", "parse_time"]
+__all__ = ["LINEAGE_DIR", "OnInvalid", "RecordStore", "Wanted", "parse_time"]
 
 LINEAGE_DIR = ".ubunye/lineage"
 
 OnInvalid = Callable[[str, RecordError], None]
 """Told about each file or folder that cannot be read: its path or URL, and why."""
+
+Wanted = Callable[[str], bool]
+"""Tells by a run id, which is the file's stem, whether the record may be wanted: others are not read."""
 
 _logger = logging.getLogger(__name__)
 
@@ -84,12 +87,37 @@ class RecordStore:
         return list(itertools.islice(self.iter_runs(usecase, package, task, on_invalid), max(limit, 0)))
 
     def iter_runs(
-        self, usecase: str, package: str, task: str, on_invalid: OnInvalid | None = None
+        self,
+        usecase: str,
+        package: str,
+        task: str,
+        on_invalid: OnInvalid | None = None,
+        wanted: Wanted | None = None,
     ) -> Iterator[RunRecord]:
-        """Yield a task's records, newest first, each read when it is asked for."""
+        """Yield a task's records, newest first, each read when it is asked for.
+
+        A file whose stem ``wanted`` refuses is not read.
+        """
         report = on_invalid or _warn
         for folder in self._task_folders(usecase, package, task):
-            yield from self._records(folder, self._folder.entries(folder), report)
+            yield from self._records(folder, self._folder.entries(folder), report, wanted)
+
+    def run_ids(self, usecase: str, package: str, task: str) -> list[str]:
+        """Return the run ids of a task by its files' names, newest first: one listing, no file is read.
+
+        Where the store's listing has no times they are sorted by name.
+        """
+        found: list[str] = []
+        for folder in self._task_folders(usecase, package, task):
+            files = [entry for entry in self._folder.entries(folder) if _is_record(entry)]
+            found += [entry.name.removesuffix(SUFFIX) for entry in sorted(files, key=_newest, reverse=True)]
+        return found
+
+    def delete(self, usecase: str, package: str, task: str, run_id: str) -> None:
+        """Delete a record's file; a missing one is no error. Raises StoreError when it cannot be deleted."""
+        for folder in self._task_folders(usecase, package, task):
+            for stem in _names(run_id):
+                self._folder.delete(f"{folder}/{stem}{SUFFIX}")
 
     def search(
         self,
@@ -144,11 +172,15 @@ class RecordStore:
             report(self._folder.shown(folder), e)
             return []
 
-    def _records(self, folder: str, entries: list[Entry], report: OnInvalid) -> Iterator[RunRecord]:
-        files = [e for e in entries if e.name.endswith(SUFFIX) and e.name != SUFFIX and not e.is_folder]
+    def _records(
+        self, folder: str, entries: list[Entry], report: OnInvalid, wanted: Wanted | None = None
+    ) -> Iterator[RunRecord]:
+        files = [entry for entry in entries if _is_record(entry)]
         stems = {entry.name.removesuffix(SUFFIX) for entry in files}
+        if wanted is not None:
+            files = [entry for entry in files if wanted(entry.name.removesuffix(SUFFIX))]
         if all(entry.modified is not None or entry.problem for entry in files):
-            files.sort(key=lambda entry: (entry.modified or 0.0, entry.name), reverse=True)
+            files.sort(key=_newest, reverse=True)
             yield from self._readable(folder, files, stems, report)
         else:
             # The store's listing has no times, so the records have to say.
@@ -158,6 +190,7 @@ class RecordStore:
     def _readable(
         self, folder: str, files: list[Entry], stems: set[str], report: OnInvalid
     ) -> Iterator[RunRecord]:
+        claimed: dict[str, str] = {}
         for entry in files:
             path = f"{folder}/{entry.name}"
             try:
@@ -171,6 +204,12 @@ class RecordStore:
                     raise InvalidRecordError(
                         f"{self._folder.shown(path)}: found run id {record.run_id!a}, which has a file of "
                         "its own; expected one file for each run id; delete the copy"
+                    )
+                other = claimed.setdefault(record.run_id, entry.name)
+                if other != entry.name:
+                    raise InvalidRecordError(
+                        f"{self._folder.shown(path)}: found run id {record.run_id!a}, which {other!a} has "
+                        "too; expected one file for each run id; delete the copy"
                     )
             except RecordError as e:
                 report(self._folder.shown(path), e)
@@ -202,6 +241,14 @@ def parse_time(text: str) -> datetime | None:
     except ValueError:
         return None
     return time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
+
+
+def _is_record(entry: Entry) -> bool:
+    return entry.name.endswith(SUFFIX) and entry.name != SUFFIX and not entry.is_folder
+
+
+def _newest(entry: Entry) -> tuple[float, str]:
+    return entry.modified or 0.0, entry.name
 
 
 def _names(name: str) -> list[str]:
