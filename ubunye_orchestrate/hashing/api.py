@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator
 
@@ -109,9 +110,12 @@ class HashingStream(Iterator[pa.RecordBatch]):
         Before the last one has passed (also when the writer stopped early, or the source failed) there is no
         data hash. ``seconds`` is the time spent hashing, without the source's and the writer's.
         """
-        if not self._exhausted:
-            self._tally.fail(HashError(f"not all rows were passed on: {self._tally.rows_passed} until now"))
-        return self._tally.fingerprint()
+        fingerprint = self._tally.fingerprint()
+        if self._exhausted or self._tally.failed:
+            return fingerprint
+        return dataclasses.replace(
+            fingerprint, error=f"not all rows were passed on: {self._tally.rows_passed} until now"
+        )
 
     def _timed(self, hashing: Callable[[], None]) -> None:
         started = time.perf_counter()

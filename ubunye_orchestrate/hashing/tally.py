@@ -18,6 +18,7 @@ from ubunye_orchestrate.hashing import canonical
 from ubunye_orchestrate.hashing.columnar import ColumnarHasher, Sums, hash_threads
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.hashing.rows_v1 import LaneSums, data_hash, schema_hash
+from ubunye_orchestrate.hashing.selfcheck import columnar_is_trusted
 from ubunye_orchestrate.hashing.types import canonical_columns
 
 __all__ = ["PATHS", "Tally", "chosen_path"]
@@ -31,18 +32,17 @@ _PATH_VARIABLE = "UBUNYE_HASH_PATH"
 def chosen_path(environment: Mapping[str, str] = os.environ) -> str:
     """Return how hashes are computed: as ``UBUNYE_HASH_PATH`` says, else the fastest way that there is.
 
+    The columnar path is not taken, forced or not, where it fails its self-check: its hashes would be wrong.
     Raises ConfigurationError for a value that names no path.
     """
     forced = environment.get(_PATH_VARIABLE)
-    if forced is None:
-        return "pyarrow"
-    if forced not in PATHS:
+    if forced is not None and forced not in PATHS:
         allowed = " or ".join(repr(path) for path in PATHS)
         raise ConfigurationError(
             f"{_PATH_VARIABLE}={forced!r} names no way of hashing: expected {allowed}, or leave it unset "
             "for the fastest one that is there"
         )
-    return forced
+    return "pyarrow" if forced != "reference" and columnar_is_trusted() else "reference"
 
 
 class _Hasher(Protocol):

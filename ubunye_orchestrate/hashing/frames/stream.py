@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ubunye_orchestrate.errors import HashError
 
-__all__ = ["ROWS_AT_ONCE", "ArrowStream", "from_source", "guarded", "sliced", "source_failure"]
+__all__ = ["ROWS_AT_ONCE", "ArrowStream", "from_source", "guarded", "source_failure"]
 
 ROWS_AT_ONCE = 65_536
 """Rows of a batch where this package chooses: many enough for Arrow's kernels, few enough for the memory."""
@@ -32,41 +32,38 @@ class ArrowStream:
     """What the frame came from: ``pandas``, ``pyarrow``, ``polars``, ``duckdb``, ``capsule`` or ``port``."""
 
 
-def from_source(read: Callable[[], _T], *, rows: int = 0) -> _T:
+def from_source(read: Callable[[], _T], *, rows: int = 0, what: str = "the source") -> _T:
     """Call into the frame's own library; what it raises becomes a HashError saying after how many rows.
 
-    This is the border between their faults (a file that is cut off, a query that fails) and ours: nothing
-    but calls into the source may be inside ``read``.
+    This is the border between its faults (a file that is cut off, a query that fails) and ours: nothing but
+    calls into the source may be inside ``read``.
     """
     try:
         return read()
     except HashError:
         raise
     except Exception as e:
-        raise source_failure(e, rows) from e
+        raise source_failure(e, rows, what) from e
 
 
-def source_failure(error: Exception, rows: int) -> HashError:
+def source_failure(error: Exception, rows: int, what: str = "the source") -> HashError:
     """Return the HashError for what a source raised after giving ``rows`` rows."""
     after = f"after {rows} rows" if rows else "before the first row"
     return HashError(
-        f"the rows could not all be read: the source failed {after} ({type(error).__name__}: {error})"
+        f"the rows could not all be read: {what} failed {after} ({type(error).__name__}: {error})"
     )
 
 
-def guarded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Pass on a source's batches; what the source raises becomes a HashError (see ``from_source``)."""
-    rows = 0
+def guarded(
+    batches: Iterator[pa.RecordBatch], *, rows: int = 0, what: str = "the source"
+) -> Iterator[pa.RecordBatch]:
+    """Pass on a source's batches; what the source raises becomes a HashError (see ``from_source``).
+
+    ``rows`` is the number of rows read before.
+    """
     while True:
-        batch = from_source(lambda: next(batches, None), rows=rows)
+        batch = from_source(lambda: next(batches, None), rows=rows, what=what)
         if batch is None:
             return
         rows += batch.num_rows
         yield batch
-
-
-def sliced(batches: Iterator[pa.RecordBatch], rows: int = ROWS_AT_ONCE) -> Iterator[pa.RecordBatch]:
-    """Cut batches into pieces of at most ``rows`` rows, without copying."""
-    for batch in batches:
-        for start in range(0, batch.num_rows, rows):
-            yield batch.slice(start, rows)
