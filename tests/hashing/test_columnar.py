@@ -128,8 +128,9 @@ def test_threads_are_as_set_and_else_the_processors() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_memory_does_not_grow_with_the_stream(threads: int) -> None:
-    batch = _table(20_000).to_batches()[0]
+def test_memory_does_not_grow_with_the_stream(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portions, "PORTION_ROWS", 2000)
+    batch = TABLE.to_batches()[0]
 
     def peak(batches: int) -> int:
         hasher = ColumnarHasher(canonical_columns(batch.schema), threads=threads)

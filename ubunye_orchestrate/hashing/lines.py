@@ -13,7 +13,12 @@ from ubunye_orchestrate.errors import HashError
 from ubunye_orchestrate.hashing.kernels.encoded import encoded_texts, positions_and_values, storage_of
 from ubunye_orchestrate.hashing.kernels.maps import map_texts
 from ubunye_orchestrate.hashing.kernels.nested import list_texts, object_lines, struct_texts
-from ubunye_orchestrate.hashing.kernels.numbers import decimal_texts, float_texts, integer_texts
+from ubunye_orchestrate.hashing.kernels.numbers import (
+    boolean_texts,
+    decimal_texts,
+    float_texts,
+    integer_texts,
+)
 from ubunye_orchestrate.hashing.kernels.temporal import date_texts, time_texts, timestamp_texts
 from ubunye_orchestrate.hashing.kernels.text import binary_texts, string_texts
 from ubunye_orchestrate.hashing.kernels.texts import TEXT, FaultyValueError, Texts
@@ -28,7 +33,7 @@ _FLAT_KERNELS = (
     (pat.is_string, string_texts),
     (pat.is_timestamp, timestamp_texts),
     (pat.is_date, date_texts),
-    (pat.is_boolean, integer_texts),
+    (pat.is_boolean, boolean_texts),
     (pat.is_decimal, decimal_texts),
     (pat.is_large_string, string_texts),
     (pat.is_string_view, string_texts),
@@ -59,11 +64,26 @@ def lines_of_columns(
         try:
             fields.append(texts_of(batch.column(name)))
         except FaultyValueError as e:
-            faults.append((e.index, name, type_name, e.reason))
+            first = _first_fault(batch.column(name), e)
+            faults.append((first.index, name, type_name, first.reason))
     if faults:  # name the one that reading row by row would meet first
         row, name, type_name, reason = min(faults)
         raise HashError(reason, column=name, type_name=type_name, row=first_row + row)
     return object_lines([name for name, _ in columns], fields, batch.num_rows)
+
+
+def _first_fault(values: pa.Array, known: FaultyValueError) -> FaultyValueError:
+    """Return the fault in the first faulty row; a kernel names the first in an order of its own."""
+    start = 0  # no row before this one is faulty
+    while start < known.index:
+        middle = (start + known.index) // 2
+        try:
+            texts_of(values[start : middle + 1])
+        except FaultyValueError as e:
+            known = FaultyValueError(start + e.index, e.reason)
+        else:
+            start = middle + 1
+    return known
 
 
 def texts_of(values: pa.Array) -> Texts:

@@ -46,7 +46,7 @@ def encoded_texts(positions: pa.Array, stored: pa.Array, texts_of: Callable[[pa.
         texts = texts_of(stored)
     except FaultyValueError:
         return _texts_of_used(positions, stored, texts_of)
-    return Texts(pc.take(texts.array, positions), texts.before, texts.after)
+    return texts.at(positions)
 
 
 def _texts_of_used(positions: pa.Array, stored: pa.Array, texts_of: Callable[[pa.Array], Texts]) -> Texts:
@@ -60,7 +60,7 @@ def _texts_of_used(positions: pa.Array, stored: pa.Array, texts_of: Callable[[pa
     except FaultyValueError as e:
         raise FaultyValueError(pc.index(positions, used[e.index]).as_py(), e.reason) from None
     closer = pc.index_in(positions, value_set=pa.array(used, positions.type))
-    return Texts(pc.take(texts.array, closer), texts.before, texts.after)
+    return texts.at(closer)
 
 
 def decoded(values: pa.Array) -> pa.Array:

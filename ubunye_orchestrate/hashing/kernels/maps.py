@@ -13,6 +13,7 @@ import pyarrow.types as pat
 
 from ubunye_orchestrate.hashing.kernels.nested import ElementsOf, enclosed, or_null
 from ubunye_orchestrate.hashing.kernels.numbers import (
+    boolean_texts,
     decimal_texts,
     float_texts,
     floats_of,
@@ -26,7 +27,6 @@ from ubunye_orchestrate.hashing.kernels.texts import (
     Ints,
     Texts,
     joined,
-    pieces_of,
     text_scalar,
     valid_mask,
 )
@@ -57,9 +57,9 @@ def map_texts(values: pa.Array, texts_of: Callable[[pa.Array], Texts]) -> Texts:
     except FaultyValueError as e:
         raise FaultyValueError(elements.row_of(e.index), e.reason) from None
     if order is not None:
-        key_text = pc.take(key_text, order, boundscheck=False)
-        items = Texts(pc.take(items.array, order, boundscheck=False), items.before, items.after)
-    entries = joined([',"', key_text, '":', *pieces_of(items)])
+        key_text = pc.take(key_text, order)
+        items = items.at(order)
+    entries = joined([',"', key_text, '":', *items.pieces()])
     return enclosed(entries, elements.bounds, valid_mask(values), "{", "}")
 
 
@@ -97,7 +97,7 @@ def _key_texts(keys: pa.Array) -> tuple[pa.Array, Codes | None]:
         ticks = integers_of(keys)
         return _microseconds_text(ticks, t.unit), ticks
     if pat.is_boolean(t):
-        return integer_texts(keys).array, pc.cast(keys, pa.int8()).to_numpy()
+        return boolean_texts(keys).array, pc.cast(keys, pa.int8()).to_numpy()
     if pat.is_integer(t):
         return integer_texts(keys).array, keys.to_numpy()
     if pat.is_null(t):
@@ -113,7 +113,7 @@ def _float_keys(keys: pa.Array) -> tuple[pa.Array, Codes]:
     texts = float_texts(pa.array(numbers, keys.type), quoted=False)
     # As integers, the bits of positive doubles ascend with the numbers (NaN last), those of negative descend.
     bits = numbers.astype(np.float64).view(np.int64)
-    return joined(pieces_of(texts)), np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
+    return joined(texts.pieces()), np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
 
 
 def _microseconds_text(ticks: Ints, unit: str) -> pa.Array:

@@ -25,7 +25,6 @@ from ubunye_orchestrate.hashing.kernels.texts import (
     Mask,
     Texts,
     joined,
-    pieces_of,
     raw,
     text_array,
     text_scalar,
@@ -95,7 +94,7 @@ def list_texts(values: pa.Array, texts_of: TextsOf) -> Texts:
         texts = or_null(elements.texts(values.values, texts_of))
     except FaultyValueError as e:
         raise FaultyValueError(elements.row_of(e.index), e.reason) from None
-    return enclosed(joined([",", *pieces_of(texts)]), elements.bounds, valid_mask(values), "[", "]")
+    return enclosed(joined([",", *texts.pieces()]), elements.bounds, valid_mask(values), "[", "]")
 
 
 class ElementsOf:
@@ -174,7 +173,8 @@ def or_null(texts: Texts) -> Texts:
     """Return texts with ``null`` written out for nulls."""
     if not texts.array.null_count:
         return texts
-    written = joined(pieces_of(texts)) if texts.before or texts.after else texts.array
+    bare = texts.before == "" and isinstance(texts.after, str) and texts.after == ""
+    written = texts.array if bare else joined(texts.pieces())
     return Texts(pc.fill_null(written, text_scalar("null")))
 
 

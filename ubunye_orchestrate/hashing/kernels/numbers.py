@@ -26,7 +26,7 @@ from ubunye_orchestrate.hashing.kernels.texts import (
     valid_mask,
 )
 
-__all__ = ["decimal_texts", "float_texts", "floats_of", "integer_texts"]
+__all__ = ["boolean_texts", "decimal_texts", "float_texts", "floats_of", "integer_texts"]
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -64,8 +64,13 @@ _NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 
 
 def integer_texts(values: pa.Array) -> Texts:
-    """Return the texts of integers of any width and sign, or of booleans."""
+    """Return the texts of integers of any width and sign."""
     return Texts(pc.cast(values, TEXT))
+
+
+def boolean_texts(values: pa.Array) -> Texts:
+    """Return ``true`` and ``false``."""
+    return Texts(pc.if_else(values, text_scalar("true"), text_scalar("false")))
 
 
 def decimal_texts(values: pa.Array) -> Texts:
@@ -107,10 +112,8 @@ def float_texts(values: pa.Array, *, quoted: bool = True) -> Texts:
         text = laid_out if others.all() else pc.replace_with_mask(text, some, laid_out)
     if whole.all():
         return Texts(text, "", ".0")
-    if valid is not None:
-        whole &= valid
     if whole.any():
-        text = joined([text, pc.if_else(pa.array(whole), text_scalar(".0"), text_scalar(""))])
+        return Texts(text, "", pc.if_else(pa.array(whole), text_scalar(".0"), text_scalar("")))
     return Texts(text)
 
 

@@ -24,7 +24,6 @@ __all__ = [
     "Mask",
     "Texts",
     "joined",
-    "pieces_of",
     "raw",
     "text_array",
     "text_scalar",
@@ -63,7 +62,18 @@ class Texts:
     """``large_string``, as long as the values; null where the value is null."""
 
     before: str = ""
-    after: str = ""
+    after: str | pa.Array = ""
+    """Or a text for each value, never null: spares the joining of it to ``array``."""
+
+    def at(self, positions: pa.Array) -> Texts:
+        """Return the texts at these positions, null where the position is."""
+        if isinstance(self.after, str):
+            return Texts(pc.take(self.array, positions), self.before, self.after)
+        return Texts(pc.take(joined([self.array, self.after]), positions), self.before)
+
+    def pieces(self) -> list[str | pa.Array]:
+        """Return what ``joined`` takes to write the texts out whole."""
+        return [self.before, self.array, self.after]
 
 
 @lru_cache(maxsize=4096)  # the same few for every batch of a table
@@ -95,11 +105,6 @@ def joined(
     if constant:
         arguments.append(text_scalar(constant))
     return pc.binary_join_element_wise(*arguments, text_scalar(""), null_handling=nulls)
-
-
-def pieces_of(texts: Texts) -> list[str | pa.Array]:
-    """Return what ``joined`` takes to write the texts out whole."""
-    return [texts.before, texts.array, texts.after]
 
 
 def raw(array: pa.Array) -> tuple[Ints, Bytes]:
