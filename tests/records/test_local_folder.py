@@ -8,12 +8,11 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.records.rights import without_rights
 from tests.records.samples import a_record
 from ubunye_orchestrate.errors import InvalidRecordError, RecordError, RecordNotFoundError, StoreError
 from ubunye_orchestrate.records import folders
@@ -70,29 +69,6 @@ def test_a_name_with_control_characters_is_shown_escaped(tmp_path: Path) -> None
     found: list[str] = []
     store.list_runs(*TASK, on_invalid=lambda path, error: found.append(one_line(error)))
     assert "a\\x1b[2J\\nb" in found[0]
-
-
-@contextmanager
-def without_rights() -> Iterator[None]:
-    """Run as nobody for a moment, when run as root, whom no rights stop."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
-@pytest.fixture
-def open_path(tmp_path: Path) -> Path:
-    """A folder that nobody may enter from the top."""
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.getuid() and folder != folder.parent and "pytest" in folder.name:
-            folder.chmod(0o755)
-    tmp_path.chmod(0o777)
-    return tmp_path
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="rights of POSIX")

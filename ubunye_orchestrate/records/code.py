@@ -11,6 +11,7 @@ does not count.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ __all__ = ["CodeEvidence", "code_evidence", "folder_hash"]
 
 _CACHES = frozenset(["__pycache__", "__pypackages__", "node_modules", "site-packages"])
 _ENVIRONMENT_MARKERS = ("pyvenv.cfg", "conda-meta")
+_logger = logging.getLogger(__name__)
+
 _State = tuple[tuple[tuple[str, ...], int, int], ...]
 
 # Folder -> the state of its files (path, time, size) and their hash.
@@ -110,6 +113,10 @@ def code_evidence(function: object) -> CodeEvidence:
         trail.errors.append(str(e))
     except RecursionError:
         trail.errors.append("its source, or a value that it holds, is nested too deeply")
+    except Exception as e:
+        # An object of the user's may do anything when it is looked at. Its run goes on, its code is unknown.
+        _logger.exception("The code of %r could not be read", type(function))
+        trail.errors.append(f"reading the code failed with {type(e).__name__}; see the log")
     folder = None if trail.home is None else os.path.dirname(trail.home.file)
     whole = None
     if folder is not None and os.path.isdir(folder):

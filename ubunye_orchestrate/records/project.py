@@ -206,7 +206,7 @@ class Project:
             name = name.partition(".")[0]
         while True:
             found = self.module(name)
-            if rest and (found is None or not _binds(found, rest[0])) and self._file(f"{name}.{rest[0]}"):
+            if rest and (found is None or not _binds(found, rest[0])) and self._exists(f"{name}.{rest[0]}"):
                 name, rest = f"{name}.{rest[0]}", rest[1:]
                 continue
             if found is not None and rest:
@@ -219,14 +219,22 @@ class Project:
         if loaded is not None and name != "__main__":
             file = getattr(loaded, "__file__", None)
             return file if isinstance(file, str) else None
+        files = (
+            file for stem in self._stems(name) for file in (os.path.join(stem, "__init__.py"), stem + ".py")
+        )
+        return next(filter(os.path.isfile, files), None)
+
+    def _exists(self, name: str) -> bool:
+        """Tell whether a module is loaded or in the project; a package may be a folder without a file."""
+        return (
+            name in sys.modules or self._file(name) is not None or any(map(os.path.isdir, self._stems(name)))
+        )
+
+    def _stems(self, name: str) -> list[str]:
+        """Return where the project may have a module, without the ending."""
         within = os.path.join(os.path.realpath(self.root), "")
         paths = [self._import_root, *(path for path in sys.path if os.path.realpath(path).startswith(within))]
-        for path in dict.fromkeys(paths):
-            stem = os.path.join(path, *name.split("."))
-            for file in (os.path.join(stem, "__init__.py"), stem + ".py"):
-                if os.path.isfile(file):
-                    return file
-        return None
+        return [os.path.join(path, *name.split(".")) for path in dict.fromkeys(paths)]
 
 
 _modules: dict[tuple[str, str], tuple[tuple[int, int], ModuleSource]] = {}

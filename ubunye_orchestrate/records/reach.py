@@ -206,12 +206,14 @@ class Trail:
 
     def _text(self, value: object) -> str:
         """Return a value as text that is the same in every process; note what has none."""
+        if is_declaring(type(value).__module__):
+            return _kind(value)  # what it says to Dagster is recorded as what it is
         if isinstance(value, enum.Enum):
             return f"{_kind(value)}.{value.name}"
         if isinstance(value, _SCALARS):
-            return f"{type(value).__name__}={value!r}"
+            return f"{type(value).__name__}={value!a}"
         if isinstance(value, re.Pattern):
-            return f"pattern={value.pattern!r},{value.flags}"
+            return f"pattern={value.pattern!a},{value.flags}"
         if isinstance(value, Mapping):
             return "{" + ",".join(f"{self._text(k)}:{self._text(v)}" for k, v in value.items()) + "}"
         if isinstance(value, (set, frozenset)):
@@ -227,8 +229,7 @@ class Trail:
         if self._project is not None and isinstance(file, str) and self._project.holds(file):
             self._class(type(value))
             return f"{_kind(value)}{self._text(getattr(value, '__dict__', {}))}"
-        if not is_declaring(type(value).__module__):
-            self.errors.append(f"{self.function} was made with a {_kind(value)}, whose content is not judged")
+        self.errors.append(f"{self.function} was made with a {_kind(value)}, whose content is not judged")
         return _kind(value)
 
 

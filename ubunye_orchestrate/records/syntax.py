@@ -17,6 +17,10 @@ __all__ = ["ImportedName", "Reference", "function_line", "imported_names", "node
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_NAMING = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler),
+    *(ast.MatchAs, ast.MatchStar),
+)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # The kind of a string (u"") and comments on types say nothing; whether a name is loaded, its place says.
 _SILENT_FIELDS = frozenset(["kind", "type_comment", "type_ignores", "ctx"])
@@ -86,8 +90,9 @@ def function_line(node: ast.AST) -> int:
 def _write(node: object, out: list[str], left_out: frozenset[ast.AST]) -> None:
     if isinstance(node, ast.Constant):
         value = node.value
-        # Reading back digits is limited, hexadecimal ones are not.
-        text = hex(value) if isinstance(value, int) and not isinstance(value, bool) else repr(value)
+        # Writing decimal digits is limited, hexadecimal ones are not; which characters repr() escapes changes
+        # with each version of Unicode.
+        text = hex(value) if isinstance(value, int) and not isinstance(value, bool) else ascii(value)
         out.append(f"{type(value).__name__}={text};")
     elif isinstance(node, ast.JoinedStr):
         out.append("JoinedStr(")
@@ -116,7 +121,7 @@ def _write(node: object, out: list[str], left_out: frozenset[ast.AST]) -> None:
             _write(item, out, left_out)
         out.append("]")
     else:
-        out.append(f"{node!r};")
+        out.append(f"{node!a};")
 
 
 def _speaking(body: object) -> object:
@@ -151,8 +156,8 @@ def _joined(values: Sequence[ast.expr]) -> list[ast.expr]:
     return merged
 
 
-# Name -> the import that binds it within a function, or None for any other local name.
-_Bound = dict[str, ImportedName | None]
+# Name -> the imports that bind it within a function; none for any other local name.
+_Bound = dict[str, tuple[ImportedName, ...]]
 
 
 class _Names:
@@ -193,8 +198,9 @@ class _Names:
         elif base.id not in bound:
             # What is stored to is named too: ``global total; total = …`` and ``SETTINGS.limit = …``.
             yield Reference((base.id, *reversed(attributes)))
-        elif (imported := bound[base.id]) is not None:
-            yield Reference((base.id, *reversed(attributes)), imported)
+        else:
+            for imported in bound[base.id]:
+                yield Reference((base.id, *reversed(attributes)), imported)
 
     def _function(
         self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, bound: _Bound
@@ -213,7 +219,7 @@ class _Names:
             return
         body: list[ast.stmt] | list[ast.expr] = [node.body] if isinstance(node, ast.Lambda) else node.body
         own = _bindings(body)
-        own.update(dict.fromkeys(argument.arg for argument in named))
+        own.update(dict.fromkeys((argument.arg for argument in named), ()))
         within = {name: origin for name, origin in bound.items() if name not in _globals(body)}
         within.update(own)
         for child in body:
@@ -238,16 +244,14 @@ def _bindings(body: Iterable[ast.AST]) -> _Bound:
     body = list(body)
     for node in _own(body):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            bound.update(imported_names(node))
+            for name, imported in imported_names(node):
+                bound[name] = (*bound.get(name, ()), imported)
         elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            bound.setdefault(node.id, None)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            bound[node.name] = None
-        else:
-            # except … as name, case … as name, case [*name], case {**name}
-            for field in ("name", "rest"):
-                if isinstance(name := getattr(node, field, None), str):
-                    bound[name] = None
+            bound.setdefault(node.id, ())
+        elif isinstance(node, _NAMING) and node.name is not None:
+            bound.setdefault(node.name, ())
+        elif isinstance(node, ast.MatchMapping) and node.rest is not None:
+            bound.setdefault(node.rest, ())
     for name in _globals(body):
         bound.pop(name, None)
     return bound
