@@ -1,7 +1,8 @@
-"""Fixtures of every room: a Java of the right version, and a real Spark on it."""
+"""Fixtures of every room: a Java of the right version, a real Spark on it, and a look at every record."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,44 @@ from tests.jvm import FIRST_JDK_WITH_SHORTEST_TEXT, find_jdk
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from ubunye_orchestrate.records.model import RunRecord
+
+
+@pytest.fixture(scope="session")
+def schema_errors() -> Iterator[list[str]]:
+    """What the shipped JSON Schema has against the records that this process mirrors, as they are written."""
+    try:
+        import jsonschema
+    except ImportError:  # the lanes of other versions go without it
+        yield []
+        return
+    from ubunye_orchestrate.records import store
+    from ubunye_orchestrate.records.schema import record_schema
+
+    validator = jsonschema.Draft202012Validator(record_schema())
+    errors: list[str] = []
+    encode = store.encode
+
+    def encode_and_validate(record: RunRecord) -> bytes:
+        data = encode(record)
+        errors.extend(
+            f"{record.task_path} {record.run_id}: {error.json_path}: {error.message}"
+            for error in validator.iter_errors(json.loads(data))
+        )
+        return data
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "encode", encode_and_validate)
+        yield errors
+
+
+@pytest.fixture(autouse=True)
+def _every_mirrored_record_is_valid(schema_errors: list[str]) -> Iterator[None]:
+    yield
+    found = list(schema_errors)
+    schema_errors.clear()
+    assert not found
 
 
 @pytest.fixture(scope="session")
