@@ -599,7 +599,7 @@ class TestProjects:
     def test_an_installed_package_is_a_project_of_its_own(self, tmp_path: Path) -> None:
         files = {
             "site-packages/mine/__init__.py": "",
-            "site-packages/mine/job.py": "from .lib import h\nimport other\ndef work(): return h(), other.f()\n",
+            "site-packages/mine/job.py": "import other\nfrom .lib import h\ndef work(): h(other.f())\n",
             "site-packages/mine/lib.py": "def h(): return 1\n",
             "site-packages/other.py": "def f(): return 1\n",
         }

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from ubunye_orchestrate.errors import InvalidRecordError
 from ubunye_orchestrate.records.model import AS_READ, RECORD_VERSION, RunRecord
 
-__all__ = ["MAX_RECORD_BYTES", "decode", "encode", "refuse_foreign_values"]
+__all__ = ["MAX_RECORD_BYTES", "decode", "encode", "json_object", "refuse_foreign_values"]
 
 MAX_RECORD_BYTES = 64 * 1024 * 1024
 """A file above this is refused unread: 2,000 columns and 500 inputs make a few megabytes."""
@@ -34,7 +34,7 @@ def decode(data: bytes, *, source: str) -> RunRecord:
     A record without ``record_version`` is of version 1: it has that version, and the fields that came later
     are empty. Raises InvalidRecordError, in one line, for anything that is no record of version 1 or 2.
     """
-    value = _json_object(data, source)
+    value = json_object(data, source)
     missing = [name for name in _IDENTITY if name not in value]
     if missing:
         _refuse(source, f"a JSON object without {', '.join(missing)}", "the fields of a run record", _REMEDY)
@@ -107,8 +107,8 @@ def refuse_foreign_values(value: Any, where: str, depth: int = 0) -> None:
         )
 
 
-def _json_object(data: bytes, source: str) -> dict[str, Any]:
-    expected = "a run record as a JSON object"
+def json_object(data: bytes, source: str, expected: str = "a run record as a JSON object") -> dict[str, Any]:
+    """Return the JSON object that a file holds. Raises InvalidRecordError, in one line, for anything else."""
     if len(data) > MAX_RECORD_BYTES:
         _refuse(source, f"{len(data):,} bytes", f"at most {MAX_RECORD_BYTES:,}", _REMEDY)
     if not data.removeprefix(_BOM).strip():

@@ -179,7 +179,10 @@ class LineageRecorder:
         run.expectations.extend(expectations or ())
         run.timings.extend(timings or ())
         failed = status != "success"
-        run.close(error=mask_text(error or f"ended with status {status}") if failed else None)
+        run.close(
+            error=mask_text(error or f"ended with status {status}") if failed else None,
+            duration_sec=duration_sec,
+        )
 
 
 class RecordedRun:
@@ -290,14 +293,15 @@ class RecordedRun:
             named = {side: name for side, name in of.items() if name is not None}
             self.timings.append({"step": step, **named, "seconds": round(time.perf_counter() - mark, 6)})
 
-    def close(self, *, error: str | None = None) -> None:
-        """Write the record and tell the monitors; ``error`` is the masked text of what the run failed with.
+    def close(self, *, error: str | None = None, duration_sec: float | None = None) -> None:
+        """Write the record and tell the monitors; leaving the ``with`` block does it.
 
-        Leaving the ``with`` block does it. A run that is closed stays as it is.
+        ``error`` is the masked text of what the run failed with, ``duration_sec`` how long it took where
+        somebody else measured. A run that is closed stays as it is.
         """
         if self.record is not None:
             return
-        duration = time.perf_counter() - self._mark
+        duration = time.perf_counter() - self._mark if duration_sec is None else duration_sec
         with _kept_from_the_run("the record"):
             self.record = assemble_record(
                 self._settings,
