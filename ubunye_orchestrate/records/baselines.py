@@ -21,7 +21,15 @@ from ubunye_orchestrate.records.folders import open_folder
 from ubunye_orchestrate.records.paths import SUFFIX, is_safe_part, safe_part
 from ubunye_orchestrate.records.store import OnInvalid, RecordStore, parse_time
 
-__all__ = ["BASELINES_DIR", "Acceptance", "BaselineStore", "acceptance_of", "last_accepted", "pinned"]
+__all__ = [
+    "BASELINES_DIR",
+    "Acceptance",
+    "BaselineStore",
+    "acceptance_of",
+    "decode_acceptance",
+    "last_accepted",
+    "pinned",
+]
 
 BASELINES_DIR = ".ubunye/baselines"
 
