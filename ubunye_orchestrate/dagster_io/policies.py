@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dagster import AssetKey, CoercibleToAssetKey, JsonMetadataValue
+from dagster import AssetKey, JsonMetadataValue
 
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.errors import ConfigurationError
@@ -16,7 +16,7 @@ __all__ = ["POLICY", "Policies", "PolicyGiven", "policies", "policy_in"]
 POLICY = "ubunye/policy"
 """The key in an asset's metadata under which its policy stands, as a mapping of ``DriftPolicy``'s fields."""
 
-PolicyGiven = DriftPolicy | Mapping[CoercibleToAssetKey, DriftPolicy] | None
+PolicyGiven = DriftPolicy | Mapping[AssetKey | str | Sequence[str], DriftPolicy] | None
 Policies = Callable[[AssetKey, Mapping[str, Any]], DriftPolicy]
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(DriftPolicy))

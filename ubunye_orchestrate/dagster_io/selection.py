@@ -11,7 +11,6 @@ from dagster import (
     AssetsDefinition,
     AssetSelection,
     AssetSpec,
-    CoercibleToAssetKey,
     SensorEvaluationContext,
     SourceAsset,
 )
@@ -21,7 +20,7 @@ from ubunye_orchestrate.errors import ConfigurationError
 
 __all__ = ["AssetGiven", "AssetsGiven", "Selection", "keys_of", "selection_of"]
 
-AssetGiven: TypeAlias = CoercibleToAssetKey | AssetsDefinition | AssetSpec | SourceAsset
+AssetGiven: TypeAlias = AssetKey | str | Sequence[str] | AssetsDefinition | AssetSpec | SourceAsset
 AssetsGiven: TypeAlias = AssetSelection | Sequence[AssetGiven]
 
 
