@@ -12,12 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ubunye_orchestrate.compare.attribution import attribute, input_set_change
-from ubunye_orchestrate.compare.comparison import (
-    Comparison,
-    StepComparison,
-    compare_records,
-    partition_keys,
-)
+from ubunye_orchestrate.compare.comparison import StepComparison, compare_records, partition_keys
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.records.model import Producer, RunRecord, StepRecord
 
@@ -113,14 +108,15 @@ class _Walk:
         self.seen.add(pair)
         comparison = compare_records(earlier, later)
         evidence = attribute(comparison, self.policy, output_changed=True)
-        changed = [step for step in comparison.inputs if _changed(comparison, step)]
-        of_inputs = {f"input {step.label}{how}" for step in changed for how in ("", " (added)", " (removed)")}
+        changed = [step for step in comparison.inputs if step.data.state == "changed"]
+        # An input that was added or removed entered with it, whatever made the input.
+        of_inputs = {f"input {step.label}" for step in changed}
         own = tuple(what for what in evidence.changed if what not in of_inputs)
-        links = [self._link(comparison, step, depth) for step in changed]
+        links = [self._link(step, depth) for step in changed]
         links += [
             Link(step.label, ends=f"whether it changed is {step.data.state} ({step.data.why})")
             for step in comparison.inputs
-            if step not in changed and step.data.state in ("unknown", "not comparable")
+            if step.data.state in ("unknown", "not comparable") and input_set_change(comparison, step) is None
         ]
         here = replace(here, own=own, links=tuple(links))
         if own or changed:
@@ -132,10 +128,9 @@ class _Walk:
             return replace(here, entered=f"not attributable: {'; '.join(evidence.missing)}")
         return replace(here, entered="unexplained: the recorded evidence is equal")
 
-    def _link(self, comparison: Comparison, step: StepComparison, depth: int) -> Link:
-        how = input_set_change(comparison, step)
-        if how is not None or step.a is None or step.b is None:
-            return Link(step.label, ends=f"the input was {how}")
+    def _link(self, step: StepComparison, depth: int) -> Link:
+        assert step.a is not None, "a changed input is on both sides"
+        assert step.b is not None, "a changed input is on both sides"
         if depth >= _MAX_DEPTH or len(self.seen) >= _MAX_HOPS:
             return Link(step.label, ends="the path is longer than is followed")
         before, after = _producers(step.a), _producers(step.b)
@@ -174,10 +169,6 @@ class _Walk:
         if earlier is None:
             return f"no record of run {before.run_id or 'not recorded'}"
         return None if _stored_the_same(earlier, later, name) else self.hop(earlier, later, depth + 1)
-
-
-def _changed(comparison: Comparison, step: StepComparison) -> bool:
-    return step.data.state == "changed" or input_set_change(comparison, step) is not None
 
 
 def _stored_the_same(earlier: RunRecord, later: RunRecord, name: str) -> bool:
