@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from ubunye_orchestrate.compare.findings import KINDS, SEVERITIES, Kind, Severity, worst
 from ubunye_orchestrate.errors import ConfigurationError
 
-__all__ = ["DriftPolicy"]
+__all__ = ["DriftPolicy", "policy_from"]
 
 _DEFAULTS: Mapping[Kind, Severity] = {
     "configuration_changed": "note",
@@ -96,3 +97,37 @@ class DriftPolicy:
             return False
         parts_before, parts_after = before.split("."), after.split(".")
         return min(len(parts_before), len(parts_after)) >= 2 and parts_before[:2] == parts_after[:2]
+
+
+# How each field is written in a file: the kind that it must be, in words, and its types.
+_WRITTEN: Mapping[str, tuple[str, tuple[type, ...]]] = {
+    "severities": ("a table of finding = severity", (dict,)),
+    "min_rows": ("a whole number", (int,)),
+    "max_rows": ("a whole number", (int,)),
+    "max_row_decrease": ("a number", (int, float)),
+    "max_row_increase": ("a number", (int, float)),
+    "ignore_packages": ("a list of names", (list, tuple, set, frozenset)),
+    "ignore_patch_versions": ("true or false", (bool,)),
+    "deterministic": ("true or false", (bool,)),
+}
+
+
+def policy_from(values: Mapping[str, Any], *, where: str) -> DriftPolicy:
+    """Return the policy that a mapping (a table of a TOML file, an asset's metadata) says.
+
+    ``where`` is how messages name the mapping. Raises ConfigurationError for a name that is no field of
+    DriftPolicy and for a value of another kind than the field's.
+    """
+    assert set(_WRITTEN) == {one.name for one in fields(DriftPolicy)}, "a field of the policy is not written"
+    given: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in _WRITTEN:
+            raise ConfigurationError(f"{where} has {name!r}; expected one of {', '.join(_WRITTEN)}")
+        words, types = _WRITTEN[name]
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            raise ConfigurationError(f"{where}: {name} is {value!r}; expected {words}")
+        given[name] = frozenset(map(str, value)) if name == "ignore_packages" else value
+    try:
+        return DriftPolicy(**given)
+    except ConfigurationError as e:
+        raise ConfigurationError(f"{where}: {e}") from e
