@@ -126,7 +126,9 @@ def policy_from(values: Mapping[str, Any], *, where: str) -> DriftPolicy:
         words, types = _WRITTEN[name]
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise ConfigurationError(f"{where}: {name} is {value!r}; expected {words}")
-        given[name] = frozenset(map(str, value)) if name == "ignore_packages" else value
+        given[name] = value
+    if "ignore_packages" in given:
+        given["ignore_packages"] = frozenset(str(package) for package in given["ignore_packages"])
     try:
         return DriftPolicy(**given)
     except ConfigurationError as e:
