@@ -20,8 +20,10 @@ from ubunye_orchestrate.errors import (
     RecordNotFoundError,
     StoreError,
 )
+from ubunye_orchestrate.records import folders
 from ubunye_orchestrate.records.codec import encode
 from ubunye_orchestrate.records.folders import RemoteFolder
+from ubunye_orchestrate.records.paths import may_hold_partition, stored_run_id
 from ubunye_orchestrate.records.store import RecordStore, parse_time
 
 TASK = ("shop", "sales", "totals")
@@ -256,6 +258,67 @@ def test_the_newest_runs_of_many_cost_one_listing_and_as_many_bodies(store: Reco
     assert len(counted.list_runs(*TASK, limit=3, on_invalid=Invalid())) == 3
     assert counted.listings == ["shop/sales/totals"]
     assert len(counted.bodies) == 4  # three records, and the broken file
+
+
+def test_run_ids_cost_one_listing_and_no_body(store: RecordStore) -> None:
+    for minute in range(3):
+        store.save(a_record(f"r{minute}", minute))
+    put(store, "notes.txt", b"")
+    counted = Counting(store)
+    assert counted.run_ids(*TASK) == ["r2", "r1", "r0"]
+    assert (len(counted.listings), counted.bodies) == (1, [])
+    assert store.run_ids("shop", "sales", "unknown") == []
+
+
+def test_runs_that_a_name_rules_out_are_not_read(store: RecordStore) -> None:
+    for minute in range(4):
+        store.save(a_record(stored_run_id(f"r{minute}", [f"p{minute % 2}"]), minute))
+    counted = Counting(store)
+    runs = counted.iter_runs(*TASK, wanted=lambda run_id: may_hold_partition(run_id, "p1"))
+    assert [record.run_id for record in runs] == ["r3--p1", "r1--p1"]
+    assert len(counted.bodies) == 2
+
+
+@pytest.mark.parametrize(
+    ("partitions", "asked", "may"),
+    [
+        (["a"], "a", True),
+        (["a"], "b", False),
+        (["a|b"], "a|b", True),
+        (["a.retry-1"], "a.retry-1", True),
+        (["a", "b", "c"], "b", True),
+        (["x" * 300], "x" * 300, True),
+        ([], "a", True),
+        ([""], "", True),
+    ],
+)
+def test_a_name_rules_out_no_run_that_holds_the_partition(
+    partitions: list[str], asked: str, may: bool
+) -> None:
+    for attempt in (0, 1):
+        assert may_hold_partition(stored_run_id("r", partitions, attempt), asked) is may
+
+
+def test_a_record_is_deleted_once(store: RecordStore) -> None:
+    store.save(a_record("r0"))
+    store.save(a_record("r1"))
+    store.delete(*TASK, "r0")
+    store.delete(*TASK, "r0")
+    store.delete("shop", "sales", "unknown", "r0")
+    assert store.run_ids(*TASK) == ["r1"]
+    for outside in ("../totals/r1", "/r1", ".."):
+        store.delete(*TASK, outside)
+    assert store.run_ids(*TASK) == ["r1"]
+
+
+def test_a_missing_bucket_is_not_an_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Memory has no buckets; asked as if it had.
+    monkeypatch.setattr(folders, "_WITH_BUCKETS", frozenset(["memory"]))
+    bucket = str(uuid.uuid4())
+    with pytest.raises(StoreError, match=f"there is no bucket '{bucket}'"):
+        RecordStore(f"memory://{bucket}/x").list_runs(*TASK)
+    RecordStore(f"memory://{bucket}/y").save(a_record())
+    assert RecordStore(f"memory://{bucket}/x").list_runs(*TASK) == []
 
 
 def test_search_reads_as_it_is_asked(store: RecordStore) -> None:

@@ -27,6 +27,9 @@ __all__ = ["Entry", "Folder", "LocalFolder", "RemoteFolder", "open_folder"]
 # under another name and renamed. Everywhere else (object stores, memory) a put is atomic.
 _RENAMING = frozenset(["arrow_hdfs", "file", "hdfs", "local", "sftp", "smb", "ssh", "webhdfs"])
 
+# Object stores whose paths begin with a bucket: a missing folder is empty, a missing bucket a wrong address.
+_WITH_BUCKETS = frozenset(["abfs", "abfss", "az", "gcs", "gs", "s3", "s3a"])
+
 # Names under which file systems list the time of the last change.
 _TIMES = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
 
@@ -196,6 +199,7 @@ class RemoteFolder:
             fs.invalidate_cache(folder)
             listed = fs.ls(folder, detail=True)
         except FileNotFoundError:
+            self._require_bucket(fs, folder)
             return []
         except Exception as e:  # noqa: BLE001 - each file system has its own exceptions
             _fail(f"{self.shown(path)} cannot be listed", e)
@@ -216,9 +220,8 @@ class RemoteFolder:
     def write(self, path: str, data: bytes, modified: float | None) -> str:
         """Put the file in one request, or under another name that is renamed. Its time is the store's."""
         fs, file = self._open(path)
-        protocols = (fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol
         try:
-            if _RENAMING.intersection(protocols):
+            if _RENAMING.intersection(_protocols(fs)):
                 folder, _, name = file.rpartition("/")
                 temporary = f"{folder}/.{name}.{uuid.uuid4().hex[:12]}.tmp"
                 fs.makedirs(folder, exist_ok=True)
@@ -246,6 +249,18 @@ class RemoteFolder:
         parts += [part for part in (self._inner, path) if part]
         return _one_line(mask_location("/".join(parts)))
 
+    def _require_bucket(self, fs: Any, folder: str) -> None:
+        bucket = folder.strip("/").partition("/")[0]
+        try:
+            missing = bool(_WITH_BUCKETS.intersection(_protocols(fs))) and not fs.exists(bucket)
+        except Exception as e:  # noqa: BLE001 - each file system has its own exceptions
+            _fail(f"bucket {bucket} cannot be looked at", e)
+        if missing:
+            raise StoreError(
+                f"{_one_line(mask_location(self._root))}: there is no bucket {bucket!a}; "
+                "expected one that exists; check the address"
+            )
+
     def _open(self, path: str) -> tuple[Any, str]:
         if self._opened is None:
             try:
@@ -256,6 +271,10 @@ class RemoteFolder:
                 _fail(f"{_one_line(mask_location(self._root))} cannot be opened", e)
         fs, base = self._opened
         return fs, "/".join([base.rstrip("/"), *(part for part in (self._inner, path) if part)])
+
+
+def _protocols(fs: Any) -> tuple[str, ...]:
+    return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
 
 
 def _local_entry(entry: os.DirEntry[str]) -> Entry:

@@ -93,7 +93,7 @@ def stored_run_id(run_id: str, partition_keys: Sequence[str] = (), attempt: int 
     if partition_keys:
         first, last = _encoded(partition_keys[0]), _encoded(partition_keys[-1])
         name += f"--{first}" if len(partition_keys) == 1 else f"--{first}..{last}"
-    name = _whole(name.replace(".retry-", "%2Eretry-"))
+    name = _whole(_unlike_retry(name))
     if attempt <= 0:
         return _bounded(name)
     suffix = f".retry-{attempt}"
@@ -108,7 +108,7 @@ def may_hold_partition(run_id: str, partition: str) -> bool:
     _, apart, name = run_id.partition("--")
     name = name.partition(".retry-")[0]
     # A range holds more than its ends, a cut name is not whole, and others' names say nothing.
-    return not apart or ".." in name or "~" in name or name == _encoded(partition)
+    return not apart or ".." in name or "~" in name or name == _unlike_retry(_encoded(partition))
 
 
 def record_path(usecase: str, package: str, task: str, run_id: str) -> str:
@@ -133,6 +133,11 @@ def _encoded(text: str) -> str:
         exposed = byte == dot and (i == 0 or i == len(data) - 1 or data[i - 1] == dot)
         out.append(chr(byte) if byte in _KEPT and not exposed else f"%{byte:02X}")
     return "".join(out)
+
+
+def _unlike_retry(name: str) -> str:
+    """Encode what looks like the mark of an attempt."""
+    return name.replace(".retry-", "%2Eretry-")
 
 
 def _dashes_apart(name: str) -> str:
