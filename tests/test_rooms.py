@@ -126,4 +126,5 @@ def test_the_dagster_room_loads_no_engine() -> None:
     names = [module for module, _ in modules() if room_of(module) == "dagster_io"]
     loaded = loaded_by("\n".join(f"import {name}" for name in names))
     assert "dagster" in loaded
-    assert not loaded & ENGINES
+    # pyarrow itself loads pandas, when it is there, with the first array that it makes.
+    assert not loaded & (ENGINES - {"pandas"})

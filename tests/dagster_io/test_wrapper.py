@@ -356,6 +356,7 @@ class TestProject:
         @asset(io_manager_key="mine", resource_defs={"mine": mem_io_manager})
         def own_too(own: pd.DataFrame) -> pd.DataFrame:
             return own
+
         defs = with_receipts(
             Definitions(
                 assets=[numbers, elsewhere, own, own_too],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,9 @@ _KINDS: Mapping[tuple[str, str], Kind] = {
     ("polars", "DataFrame"): "polars",
     ("polars", "LazyFrame"): "polars_lazy",
 }
+# In a file's metadata: the columns that were Arrow-backed in pandas. Pandas' own metadata beside it tells only
+# some of them (no decimal), and cannot read back others.
+_ARROW_BACKED = b"ubunye.arrow_backed"
 _EXPECTED = "pd.DataFrame, pa.Table, pa.RecordBatchReader, pl.DataFrame, pl.LazyFrame, or dict[str, …] of one"
 
 
@@ -73,11 +77,7 @@ def convert(table: pa.Table, kind: Kind) -> Any:
     if kind == "reader":
         return table.to_reader()
     if kind == "pandas":
-        try:
-            return table.to_pandas()
-        except (NotImplementedError, TypeError, ValueError):
-            # The pandas types that the file names are not known to this pandas: by Arrow's types then.
-            return table.to_pandas(ignore_metadata=True)
+        return _to_pandas(table)
     try:
         polars = importlib.import_module("polars")
     except ImportError as e:
@@ -86,6 +86,20 @@ def convert(table: pa.Table, kind: Kind) -> Any:
         ) from e
     frame = polars.from_arrow(table)
     return frame.lazy() if kind == "polars_lazy" else frame
+
+
+def _to_pandas(table: pa.Table) -> Any:
+    """Return the table as a pandas frame, in the pandas types that its metadata names."""
+    metadata = table.schema.metadata or {}
+    backed = [n for n in json.loads(metadata.get(_ARROW_BACKED, b"[]")) if n in table.column_names]
+    if not backed:
+        return table.to_pandas()
+    frame = table.drop_columns(backed).to_pandas()
+    pandas = importlib.import_module("pandas")
+    for position, name in enumerate(table.column_names):
+        if name in backed:
+            frame.insert(position, name, pandas.arrays.ArrowExtensionArray(table[name]))
+    return frame
 
 
 def concatenated(parts: Mapping[str, pa.Table]) -> pa.Table:
@@ -108,11 +122,12 @@ def pandas_metadata(frame: Any) -> dict[bytes, bytes]:
     named: Sequence[Any] = [name for name in head.index.names if name is not None]
     head = head.reset_index(named) if named else head
     head = head.set_axis([str(label) for label in head.columns], axis=1)
+    backed = [label for label in head.columns if hasattr(head[label].dtype, "pyarrow_dtype")]
     try:
-        metadata = pa.Schema.from_pandas(head, preserve_index=False).metadata
+        metadata = dict(pa.Schema.from_pandas(head.drop(columns=backed), preserve_index=False).metadata or {})
     except (pa.ArrowException, ValueError, TypeError):
-        return {}
-    return dict(metadata or {})
+        metadata = {}
+    return {**metadata, _ARROW_BACKED: json.dumps(backed).encode()} if backed else metadata
 
 
 def _is_open(annotation: Any) -> bool:
