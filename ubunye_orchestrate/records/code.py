@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ubunye_orchestrate.errors import RecordError
-from ubunye_orchestrate.records.project import SourceError
+from ubunye_orchestrate.records.modules import SourceError
 from ubunye_orchestrate.records.reach import Trail
 
 __all__ = ["CodeEvidence", "code_evidence", "folder_hash"]

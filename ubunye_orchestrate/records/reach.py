@@ -24,16 +24,14 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.machinery import SourceFileLoader
 
-from ubunye_orchestrate.records.project import (
+from ubunye_orchestrate.records.modules import (
     Definition,
     ModuleSource,
-    Project,
     SourceError,
     is_declaring,
-    is_installed,
-    is_library,
     read_module,
 )
+from ubunye_orchestrate.records.project import Project, is_installed, is_library
 
 __all__ = ["Trail"]
 
