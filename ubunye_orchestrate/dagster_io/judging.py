@@ -104,6 +104,8 @@ def report_metadata(report: DriftReport) -> dict[str, MetadataValue]:
     shown: dict[str, MetadataValue] = {keys.CHANGES: MetadataValue.md(markdown(report.verdict))}
     if report.verdict.changed_with:
         shown["ubunye/changed_with"] = MetadataValue.text(", ".join(report.verdict.changed_with))
+    if report.partition is not None:
+        shown["ubunye/partition"] = MetadataValue.text(report.partition)
     shown["ubunye/run"] = MetadataValue.dagster_run(report.run_id)
     if report.baseline is not None:
         run_id = (report.baseline.dagster or {}).get("run_id")

@@ -211,7 +211,6 @@ def _evaluation(report: DriftReport) -> AssetCheckEvaluation:
         passed=report.verdict.passed,
         severity=report.severity,
         description=report.text,
-        partition=report.partition,
         metadata=report_metadata(report),
         storage_id=report.storage_id,
         run_id=report.run_id,

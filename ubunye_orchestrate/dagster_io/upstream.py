@@ -333,20 +333,23 @@ def check_evaluation_on(
     passed: bool,
     severity: AssetCheckSeverity,
     description: str,
-    partition: str | None,
     metadata: Mapping[str, MetadataValue],
     storage_id: int,
     run_id: str,
     timestamp: float,
 ) -> AssetCheckEvaluation:
-    """Return the result of a check on one materialization, which need not be the newest."""
+    """Return the result of a check on one materialization, which need not be the newest.
+
+    It names no partition: Dagster's store takes one result outside of a run for each asset, check and
+    partition, ever (the unique index ``idx_asset_check_executions_unique``; two without a partition do not
+    meet). The materialization that it is on has the partition.
+    """
     return AssetCheckEvaluation(
         asset_key=key,
         check_name=name,
         passed=passed,
         severity=severity,
         description=description,
-        partition=partition,
         metadata=metadata,
         target_materialization_data=AssetCheckEvaluationTargetMaterializationData(
             storage_id=storage_id, run_id=run_id, timestamp=timestamp
