@@ -1,0 +1,108 @@
+"""The command line of the demo."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from example_project.demo.acts import ACTS, MONTHS, perform
+from example_project.demo.project import USECASE, DemoProject, NotADemoFolderError
+from example_project.demo.screen import Screen
+from example_project.demo.watch import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from example_project.demo.acts import Act, Outcome
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demo; return 0 when every run drifted as it should, 1 otherwise."""
+    parser = argparse.ArgumentParser(prog="python -m example_project.demo", description=__doc__)
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=Path(".ubunye/demo"),
+        help="where everything goes; emptied first when an earlier demo made it (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--every", type=int, default=1, metavar="N", help="take every N-th flight only: quicker"
+    )
+    chosen = parser.parse_args(arguments)
+    try:
+        project = DemoProject(chosen.folder, every=chosen.every)
+    except NotADemoFolderError as e:
+        print(e, file=sys.stderr)
+        return 1
+    return run_demo(project, ACTS, Screen())
+
+
+def run_demo(project: DemoProject, acts: Sequence[Act], screen: Screen) -> int:
+    """Perform the acts on a fresh project, then compare its first and last record by command line."""
+    started = time.monotonic()
+    screen.heading("New York's flights of 2013, run four times")
+    screen.paragraph(
+        "Each table leaves a receipt: hashes of what was read and stored, the code, the environment. After "
+        "each run the drift sensor holds the new receipts against the ones before."
+    )
+    watch = Watch(project.instance, project.sensor)
+    with project.active():
+        outcomes = [perform(act, project, watch, screen) for act in acts]
+    problems = [problem for outcome in outcomes for problem in outcome.problems]
+    problems += _compare(project, outcomes, screen)
+
+    screen.heading("Summary")
+    if problems:
+        screen.paragraph(f"{len(problems)} findings are not as expected:", style="bold red")
+        for problem in problems:
+            screen.paragraph(f"- {problem}", style="red")
+        return 1
+    where = _shown(project.folder)
+    screen.paragraph(f"Every finding as expected, in {time.monotonic() - started:.0f} s.", style="bold green")
+    screen.paragraph(f"The records are in {where}/.ubunye/lineage. To see the receipts in Dagster:")
+    screen.as_is(f'DAGSTER_HOME="{project.folder}/dagster_home" dagster dev')
+    return 0
+
+
+def _compare(project: DemoProject, outcomes: Sequence[Outcome], screen: Screen) -> list[str]:
+    """Let the command line tool compare a month's first and last report, from their files alone."""
+    month = MONTHS[-1]
+    first, last = (f"{outcome.run_ids[month]}--{month}" for outcome in (outcomes[0], outcomes[-1]))
+    screen.heading("From the files alone: February's first report and its last")
+    where = _shown(project.folder)
+    screen.as_is(f"$ ubunye-orchestrate lineage compare -d {where} -u {USECASE} \\")
+    screen.as_is("    -p marts -t carrier_report \\")
+    screen.as_is(f"    --run-id1 {first} \\")
+    screen.as_is(f"    --run-id2 {last}")
+    command = [sys.executable, "-m", "ubunye_orchestrate.cli", "lineage", "compare"]
+    command += ["-d", str(project.folder), "-u", USECASE, "-p", "marts", "-t", "carrier_report"]
+    command += ["--run-id1", first, "--run-id2", last]
+    result = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        env={**os.environ, "COLUMNS": "77"},
+    )
+    screen.as_is(result.stdout + result.stderr)
+    if result.returncode:
+        return [f"lineage compare ended with {result.returncode}"]
+    expected = ("input delays_with_weather", "code of flights.marts:is_late", "cannot be separated")
+    said = " ".join(result.stdout.split())
+    return [f"lineage compare does not say {text!r}" for text in expected if text not in said]
+
+
+def _shown(folder: Path) -> Path:
+    """Return the folder as one would type it here."""
+    here = Path.cwd()
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder
+
+
+if __name__ == "__main__":
+    sys.exit(main())
