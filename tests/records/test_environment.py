@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.records.samples import GENUINE_FILES, a_record, genuine_id
+from ubunye_orchestrate import __version__
 from ubunye_orchestrate.records import environment
 from ubunye_orchestrate.records.codec import decode, encode
 from ubunye_orchestrate.records.environment import current_environment, environment_hash
@@ -43,12 +44,13 @@ def test_java_stands_there_on_spark_only() -> None:
 
 def test_what_is_installed_is_there_and_what_is_not_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     found = current_environment()
-    for name in ("ubunye-orchestrate", "dagster", "pandas", "pyarrow", "numpy"):
+    assert found.packages["ubunye-orchestrate"] == __version__
+    for name in ("dagster", "pandas", "pyarrow", "numpy"):
         assert found.packages[name] == importlib.metadata.version(name)
     assert found.python == ".".join(map(str, sys.version_info[:3]))
     assert found.platform == sys.platform
     monkeypatch.setattr(environment, "PACKAGES", ("pandas", "no-such-package-at-all"))
-    assert list(current_environment.__wrapped__().packages) == ["pandas"]
+    assert list(current_environment.__wrapped__().packages) == ["ubunye-orchestrate", "pandas"]
 
 
 def test_no_package_is_imported() -> None:

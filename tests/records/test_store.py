@@ -443,6 +443,7 @@ def test_a_remote_failure_of_any_kind_is_one_line(monkeypatch: pytest.MonkeyPatc
         ("2024-01-31", datetime(2024, 1, 31, tzinfo=timezone.utc)),
         ("2024-01-31T12:00:00Z", datetime(2024, 1, 31, 12, tzinfo=timezone.utc)),
         ("2024-01-31T12:00:00.5+02:00", datetime(2024, 1, 31, 10, 0, 0, 500_000, tzinfo=timezone.utc)),
+        ("2024-01-31T12:00:00.1234567z", datetime(2024, 1, 31, 12, 0, 0, 123_456, tzinfo=timezone.utc)),
         ("x", None),
         ("", None),
     ],

@@ -9,12 +9,12 @@ import json
 import platform
 import sys
 
+from ubunye_orchestrate import __version__
 from ubunye_orchestrate.records.model import Environment
 
 __all__ = ["PACKAGES", "current_environment", "environment_hash"]
 
 PACKAGES = (
-    "ubunye-orchestrate",
     "dagster",
     "pyspark",
     "delta-spark",
@@ -29,7 +29,7 @@ PACKAGES = (
     "torch",
     "mlflow",
 )
-"""The packages whose version can change a result."""
+"""The packages whose version can change a result, besides this one."""
 
 
 @functools.cache
@@ -44,7 +44,11 @@ def current_environment() -> Environment:
         implementation=platform.python_implementation(),
         platform=sys.platform,
         machine=platform.machine(),
-        packages={name: version for name in PACKAGES if (version := _version(name)) is not None},
+        packages={
+            # This package's own version is the one that runs, whatever was installed.
+            "ubunye-orchestrate": __version__,
+            **{name: version for name in PACKAGES if (version := _version(name)) is not None},
+        },
     )
 
 

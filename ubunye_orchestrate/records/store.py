@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
+import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 
@@ -29,6 +30,8 @@ OnInvalid = Callable[[str, RecordError], None]
 
 Wanted = Callable[[str], bool]
 """Tells by a run id, which is the file's stem, whether the record may be wanted: others are not read."""
+
+_FRACTION = re.compile(r"\.\d+")
 
 _logger = logging.getLogger(__name__)
 
@@ -236,8 +239,11 @@ class RecordStore:
 def parse_time(text: str) -> datetime | None:
     """Return an ISO 8601 time, in UTC where it has no zone; None when the text is no time."""
     try:
-        # Python 3.10 does not read a Z.
-        time = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith(("Z", "z")) else text)
+        # Python 3.10 reads neither a Z nor fractions of any length but three and six.
+        text = _FRACTION.sub(
+            lambda found: f"{found[0]:0<7}"[:7], text.upper().replace("Z", "+00:00"), count=1
+        )
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
     return time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
