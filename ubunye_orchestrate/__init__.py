@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from ubunye_orchestrate.compare.comparison import compare_records as compare_records
     from ubunye_orchestrate.compare.drift import judge as judge
     from ubunye_orchestrate.compare.policy import DriftPolicy as DriftPolicy
+    from ubunye_orchestrate.dagster_io.checks import build_drift_checks as build_drift_checks
+    from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager as ParquetIOManager
+    from ubunye_orchestrate.dagster_io.receipts import Receipts as Receipts
+    from ubunye_orchestrate.dagster_io.sensors import build_drift_sensor as build_drift_sensor
+    from ubunye_orchestrate.dagster_io.wrapper import ReceiptsMixin as ReceiptsMixin
+    from ubunye_orchestrate.dagster_io.wrapping import with_receipts as with_receipts
     from ubunye_orchestrate.hashing.api import fingerprint as fingerprint
+    from ubunye_orchestrate.hashing.datasets import fingerprint_dataset as fingerprint_dataset
+    from ubunye_orchestrate.hashing.difference import explain_difference as explain_difference
     from ubunye_orchestrate.hashing.fingerprint import Fingerprint as Fingerprint
     from ubunye_orchestrate.records.model import RunRecord as RunRecord
     from ubunye_orchestrate.records.model import StepRecord as StepRecord
@@ -27,25 +35,41 @@ _EXPORTS = {
     "DriftPolicy": "compare.policy",
     "Fingerprint": "hashing.fingerprint",
     "LineageRecorder": "records.recorder",
+    "ParquetIOManager": "dagster_io.io_managers",
+    "Receipts": "dagster_io.receipts",
+    "ReceiptsMixin": "dagster_io.wrapper",
     "RecordStore": "records.store",
     "RunRecord": "records.model",
     "StepRecord": "records.model",
+    "build_drift_checks": "dagster_io.checks",
+    "build_drift_sensor": "dagster_io.sensors",
     "compare_records": "compare.comparison",
+    "explain_difference": "hashing.difference",
     "fingerprint": "hashing.api",
+    "fingerprint_dataset": "hashing.datasets",
     "judge": "compare.drift",
+    "with_receipts": "dagster_io.wrapping",
 }
 
 __all__ = [
     "DriftPolicy",
     "Fingerprint",
     "LineageRecorder",
+    "ParquetIOManager",
+    "Receipts",
+    "ReceiptsMixin",
     "RecordStore",
     "RunRecord",
     "StepRecord",
     "__version__",
+    "build_drift_checks",
+    "build_drift_sensor",
     "compare_records",
+    "explain_difference",
     "fingerprint",
+    "fingerprint_dataset",
     "judge",
+    "with_receipts",
 ]
 
 
