@@ -21,7 +21,7 @@ __all__ = ["LaneSums", "data_hash", "lane_sums_of_lines", "schema_hash"]
 
 _MODULUS = 2**64
 _DIGEST_BYTES = 32
-_LINES_AT_ONCE = 2048  # their bytes and digests stay in the processor's cache
+_LINES_AT_ONCE = 512  # their bytes and digests stay in the processor's cache
 
 
 class LaneSums:
