@@ -97,7 +97,8 @@ def _array(values: list[Any], t: pa.DataType, *, awkward: bool) -> pa.Array:
         offsets, entries = _flattened(values, hidden_value(t) if awkward else [])
         keys = plain_array([k for k, _ in entries], t.key_type, awkward=awkward)
         items = plain_array([v for _, v in entries], t.item_type, awkward=awkward)
-        return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, items, type=t, mask=_mask(values))
+        offsets_array = pa.array(offsets, pa.int32())
+        return pa.MapArray.from_arrays(offsets_array, keys, items, type=t, mask=_mask(values))
     if is_list(t):
         return _lists(values, t, awkward)
     if pat.is_struct(t):
@@ -105,11 +106,26 @@ def _array(values: list[Any], t: pa.DataType, *, awkward: bool) -> pa.Array:
     if pat.is_float16(t):
         halves = np.array([0 if v is None else v for v in values], np.float16)
         return pa.array(halves, t, mask=np.array([v is None for v in values], bool), from_pandas=False)
+    if is_string(t) and any(isinstance(v, bytes) for v in values):
+        # Bytes for a string: those that are no text, which Arrow would refuse to make one of.
+        data = [v.encode() if isinstance(v, str) else v for v in values]
+        return pa.array(data, _BINARY_LIKE[t]).view(t)
     return pa.array(values, t, from_pandas=False)
+
+
+_BINARY_LIKE = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
 
 
 def _mask(values: list[Any]) -> pa.Array:
     return pa.array([v is None for v in values], pa.bool_())
+
+
+def _validity(values: list[Any]) -> pa.Buffer:
+    return pa.array([v is not None for v in values], pa.bool_()).buffers()[1]
 
 
 def _dictionary(values: list[Any], t: pa.DictionaryType, awkward: bool) -> pa.Array:
@@ -136,9 +152,9 @@ def _runs(values: list[Any], t: pa.DataType, awkward: bool) -> pa.Array:
         else:
             entries.append(value)
             ends.append(i + 1)
-    return pa.RunEndEncodedArray.from_arrays(
-        pa.array(ends, t.run_end_type), plain_array(entries, t.value_type, awkward=awkward)
-    )
+    children = [pa.array(ends, t.run_end_type), plain_array(entries, t.value_type, awkward=awkward)]
+    # RunEndEncodedArray.from_arrays would refuse values that are faulty on purpose.
+    return pa.Array.from_buffers(t, len(values), [None], 0, 0, children)
 
 
 def _flattened(values: list[Any], hidden: list[Any]) -> tuple[list[int], list[Any]]:
@@ -172,8 +188,7 @@ def _lists(values: list[Any], t: pa.DataType, awkward: bool) -> pa.Array:
     items = plain_array(flat, t.value_type, awkward=awkward)
     if pat.is_fixed_size_list(t):
         if t.list_size == 0:  # from_arrays divides by the size (pyarrow 26)
-            present = pa.array([v is not None for v in values], pa.bool_())
-            return pa.Array.from_buffers(t, len(values), [present.buffers()[1]], children=[items])
+            return pa.Array.from_buffers(t, len(values), [_validity(values)], children=[items])
         return pa.FixedSizeListArray.from_arrays(items, type=t, mask=_mask(values))
     large = pat.is_large_list(t)
     kind = pa.LargeListArray if large else pa.ListArray

@@ -95,9 +95,14 @@ class RandomTable:
 # --------------------------------------------------------------------------- types
 
 
-@cache  # building strategies costs more than drawing from them
-def types(depth: int, kinds: Kinds = ALL) -> st.SearchStrategy[pa.DataType]:
+@st.composite
+def types(draw: st.DrawFn, depth: int, kinds: Kinds = ALL) -> pa.DataType:
     """Types nested up to ``depth``."""
+    return draw(_types(depth, kinds))
+
+
+@cache  # building strategies costs more than drawing from them
+def _types(depth: int, kinds: Kinds) -> st.SearchStrategy[pa.DataType]:
     leaf = st.sampled_from(kinds.flat)
     if depth == 0:
         return leaf | _encoded(leaf) if kinds.layouts else leaf
@@ -128,7 +133,9 @@ def _encoded(inner: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.Data
         st.sampled_from([pa.int8(), pa.int32(), pa.uint16()]),
         values.filter(lambda t: not pat.is_null(t) and not pat.is_nested(t)),
     )
-    runs = st.builds(pa.run_end_encoded, st.sampled_from([pa.int16(), pa.int32(), pa.int64()]), values)
+    # pyarrow 26 crashes on the null scalar of a list of runs of nested values with an extension type inside.
+    in_runs = values.filter(lambda t: not (pat.is_nested(t) and "extension<" in str(t)))
+    runs = st.builds(pa.run_end_encoded, st.sampled_from([pa.int16(), pa.int32(), pa.int64()]), in_runs)
     return dictionary | runs | values.map(Tagged)
 
 
@@ -178,28 +185,42 @@ def _flat_alike(t: pa.DataType) -> list[pa.DataType]:
 
 
 @lru_cache(maxsize=1000)
-def values(t: pa.DataType) -> st.SearchStrategy[Any]:
-    """Values of the type, null among them."""
-    return st.none() | present(t)
+def values(t: pa.DataType, *, faulty: bool = False) -> st.SearchStrategy[Any]:
+    """Values of the type, null among them; if ``faulty``, also such that rows-v1 has no text for."""
+    return st.none() | present(t, faulty=faulty)
 
 
 @lru_cache(maxsize=1000)
-def present(t: pa.DataType, *, key: bool = False) -> st.SearchStrategy[Any]:
+def present(t: pa.DataType, *, key: bool = False, faulty: bool = False) -> st.SearchStrategy[Any]:
     """Values of the type that are not null; as keys of a map only those that have a text as key."""
     if isinstance(t, pa.BaseExtensionType):
-        return present(t.storage_type, key=key)
+        return present(t.storage_type, key=key, faulty=faulty)
     if _is_encoded(t):
-        return present(t.value_type, key=key)
+        return present(t.value_type, key=key, faulty=faulty)
     if pat.is_fixed_size_list(t):
-        return st.lists(values(t.value_type), min_size=t.list_size, max_size=t.list_size)
+        return st.lists(values(t.value_type, faulty=faulty), min_size=t.list_size, max_size=t.list_size)
     if is_list(t):
-        return st.lists(values(t.value_type), max_size=4)
+        return st.lists(values(t.value_type, faulty=faulty), max_size=4)
     if pat.is_map(t):
-        entries = st.tuples(present(t.key_type, key=True), values(t.item_type))
-        return st.lists(entries, max_size=4, unique_by=lambda e: normal(e[0], t.key_type, key=True))
+        entries = st.tuples(present(t.key_type, key=True, faulty=faulty), values(t.item_type, faulty=faulty))
+        unique = None if faulty else lambda e: normal(e[0], t.key_type, key=True)
+        return st.lists(entries, max_size=4, unique_by=unique)
     if pat.is_struct(t):
-        return st.tuples(*(values(t.field(i).type) for i in range(t.num_fields)))
-    return _flat_values(t, key)
+        return st.tuples(*(values(t.field(i).type, faulty=faulty) for i in range(t.num_fields)))
+    right = _flat_values(t, key)
+    return right | _without_text(t, key) if faulty else right
+
+
+def _without_text(t: pa.DataType, key: bool) -> st.SearchStrategy[Any]:
+    if is_string(t):
+        return st.sampled_from([b"\xff", b"a\xed\xa0\x80", b"\xc0\x80"])
+    if pat.is_date64(t):
+        return st.sampled_from([1, -1, 86_400_001])
+    if pat.is_time(t):
+        return st.sampled_from([-1, _DAY_IN_UNITS[t.unit]])
+    if pat.is_timestamp(t) and t.unit == "ns" and key:
+        return st.sampled_from([1, -1, 1_001])
+    return st.nothing()
 
 
 def _flat_values(t: pa.DataType, key: bool) -> st.SearchStrategy[Any]:
@@ -270,10 +291,11 @@ def tables(
     min_columns: int = 0,
     min_rows: int = 0,
     max_rows: int = 6,
+    faulty: bool = False,
 ) -> RandomTable:
     names = draw(st.lists(NAMES, min_size=min_columns, max_size=4, unique=True))
     chosen = [draw(types(draw(st.integers(0, depth)), kinds)) for _ in names]
-    row = st.tuples(*(values(t) for t in chosen))
+    row = st.tuples(*(values(t, faulty=faulty) for t in chosen))
     rows = draw(st.lists(row, min_size=min_rows if names else 0, max_size=max_rows if names else 0))
     return RandomTable(tuple(names), tuple(chosen), tuple(rows))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.hashing.paths import PATHS, hash_of
 from tests.hashing.strategies import NAMES, RandomTable, alike, entries_shuffled, normal, tables, values
-from ubunye_orchestrate.hashing import canonical
+from ubunye_orchestrate.errors import HashError
 from ubunye_orchestrate.hashing.types import canonical_columns, canonical_type
 
 each_path = pytest.mark.parametrize("path", PATHS)
@@ -28,9 +28,35 @@ def _hash(table: RandomTable, path: str, *, awkward: bool = False) -> str:
 @many
 @given(tables(), st.booleans())
 def test_every_path_writes_the_lines_of_the_reference(path: str, table: RandomTable, awkward: bool) -> None:
-    batch = table.batch(awkward=awkward)
-    lines = PATHS[path](batch)
-    assert lines.cast(pa.large_binary()).equals(canonical.batch_lines(batch).cast(pa.large_binary()))
+    _assert_agreed(path, table.batch(awkward=awkward))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("path", [p for p in PATHS if p != "reference"])
+@settings(some, max_examples=30_000)
+@given(tables(faulty=True, max_rows=10), st.booleans())
+def test_every_path_agrees_with_the_reference_at_length(path: str, table: RandomTable, awkward: bool) -> None:
+    _assert_agreed(path, table.batch(awkward=awkward))
+
+
+@pytest.mark.parametrize("path", [p for p in PATHS if p != "reference"])
+@many
+@given(tables(faulty=True, min_columns=1, min_rows=1), st.booleans())
+def test_every_path_fails_where_the_reference_fails(path: str, table: RandomTable, awkward: bool) -> None:
+    _assert_agreed(path, table.batch(awkward=awkward))
+
+
+def _assert_agreed(path: str, batch: pa.RecordBatch) -> None:
+    """The same lines, or a failure that names the same column, type and row."""
+    assert _lines_or_failure(path, batch) == _lines_or_failure("reference", batch)
+
+
+def _lines_or_failure(path: str, batch: pa.RecordBatch) -> object:
+    try:
+        return PATHS[path](batch).cast(pa.large_binary()).to_pylist()
+    except HashError as e:
+        return e.column, e.type_name, e.row
 
 
 @each_path
