@@ -1,7 +1,6 @@
 """The asset check ``drift``: the sensor's comparison inside a run, and its place in the UI."""
 
-from __future__ import annotations
-
+# Without "from __future__ import annotations": Dagster looks at the class that annotates ``context``.
 from collections.abc import Iterable, Sequence
 
 from dagster import (
