@@ -433,7 +433,8 @@ class TestForms:
 
     def test_values_that_a_function_is_made_with(self, tmp_path: Path) -> None:
         job = dedent("""
-            import dataclasses, datetime, enum, re, logging, zoneinfo
+            import dataclasses, datetime, enum, functools, re, logging, zoneinfo
+            import numpy as np
             from decimal import Decimal
             from pathlib import Path
             import dagster
@@ -448,13 +449,14 @@ class TestForms:
             work = make([
                 1, 2.5, "x", b"y", None, ..., {"a": {1, 2}}, (Mode.FAST, re.compile("a+")), Decimal("1.50"),
                 datetime.date(2024, 1, 1), zoneinfo.ZoneInfo("UTC"), Path("a"), Config(5),
-                logging.getLogger(), dagster.AssetKey("x"), len, Config, re])
+                logging.getLogger(), dagster.AssetKey("x"), len, Config, re, "a".upper, str.lower, np.add,
+                functools.partial(len, [1]), functools.partial(np.mean)])
         """)
         before = evidence(tmp_path, job)
         assert set(before.functions) == {
             "job:make.<locals>.build",
             "job:make.<locals>.build (closure values)",
-            *("job:make", "job:Config"),
+            *("job:make", "job:Config", "job:make.<locals>.build (partial)"),
         }
         for old, new in (
             ("2.5", "2.6"),
@@ -463,6 +465,8 @@ class TestForms:
             ("Config(5)", "Config(6)"),
             ("1, 1", "1, 2"),
             ("{1, 2}", "{1}"),
+            ('"a".upper', '"b".upper'),
+            ("np.add", "np.subtract"),
         ):
             assert old in job
             later = evidence(tmp_path, job.replace(old, new))
@@ -648,7 +652,8 @@ class TestProjects:
 
     def test_a_notebooks_cells(self) -> None:
         space: dict[str, object] = {"__name__": "__main__"}
-        cells = ["def helper(x): return x + LIMIT\n", "LIMIT = 5\n", "def work(x): return helper(x)\n"]
+        space["shape"] = object()  # an attribute's name is no global
+        cells = ["def helper(x): return x.shape + LIMIT\n", "LIMIT = 5\n", "def work(x): return helper(x)\n"]
         for number, cell in enumerate(cells):
             name = f"/tmp/ipykernel_1/{number}.py"
             linecache.cache[name] = (len(cell), None, cell.splitlines(True), name)

@@ -5,6 +5,7 @@ All of it is read from the source; no module is imported and no object is touche
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import sysconfig
@@ -37,6 +38,13 @@ class Project:
         else:
             self.root = next((up for up in _upwards(base) if _has_marker(up)), base)
             self._installed = False
+
+    @functools.cached_property
+    def _paths(self) -> list[str]:
+        """Where the project's modules may be: its import root, and what else of it is on Python's path."""
+        within = os.path.join(os.path.realpath(self.root), "")
+        paths = (path for path in sys.path if os.path.realpath(path).startswith(within))
+        return list(dict.fromkeys([self._import_root, *paths]))
 
     def holds(self, file: str) -> bool:
         """Tell whether a file is the project's own: no library's, no environment's, not this package's."""
@@ -88,6 +96,8 @@ class Project:
         self, module: ModuleSource, imported: ImportedName, rest: Sequence[str], seen: set[tuple[str, str]]
     ) -> Iterator[Definition]:
         name = _absolute(module, imported)
+        if self._is_foreign(name.partition(".")[0]):
+            return
         if imported.attribute == "*":
             rest = list(rest)
         elif imported.attribute is not None:
@@ -115,6 +125,11 @@ class Project:
         )
         return next(filter(os.path.isfile, files), None)
 
+    def _is_foreign(self, package: str) -> bool:
+        """Tell whether a top-level package is known to be Python's or a library's, which most are."""
+        file = getattr(sys.modules.get(package), "__file__", None)
+        return not self.holds(file) if isinstance(file, str) else package in sys.stdlib_module_names
+
     def _exists(self, name: str) -> bool:
         """Tell whether a module is loaded or in the project; a package may be a folder without a file."""
         return (
@@ -123,9 +138,7 @@ class Project:
 
     def _stems(self, name: str) -> list[str]:
         """Return where the project may have a module, without the ending."""
-        within = os.path.join(os.path.realpath(self.root), "")
-        paths = [self._import_root, *(path for path in sys.path if os.path.realpath(path).startswith(within))]
-        return [os.path.join(path, *name.split(".")) for path in dict.fromkeys(paths)]
+        return [os.path.join(path, *name.split(".")) for path in self._paths]
 
 
 def is_installed(file: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import datetime
 import decimal
+import dis
 import enum
 import functools
 import hashlib
@@ -36,6 +37,10 @@ from ubunye_orchestrate.records.project import Project, is_installed, is_library
 __all__ = ["Trail"]
 
 _LOADED_AT = time.time()
+_C_CODE = (
+    *(types.BuiltinFunctionType, types.MethodDescriptorType, types.ClassMethodDescriptorType),
+    *(types.WrapperDescriptorType, types.MethodWrapperType),
+)
 _SCALARS = (
     *(type(None), bool, int, float, complex, str, bytes, type(...), range, decimal.Decimal),
     *(pathlib.PurePath, datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo),
@@ -149,7 +154,7 @@ class Trail:
         self._note(Definition(module, name, tuple(node for _, node in found)))
         makers: list[ast.AST] = []
         while code.co_freevars and (name := name.rpartition(".<locals>.")[0]):
-            nodes = [node for node in module.scopes[name] if not isinstance(node, ast.ClassDef)]
+            nodes = [node for node in module.scopes.get(name, ()) if not isinstance(node, ast.ClassDef)]
             makers += nodes
             if nodes:
                 self._waiting.append(Definition(module, name, tuple(nodes), only_frame=True))
@@ -191,10 +196,12 @@ class Trail:
             self.function = definition.qualified
 
     def _follow_held(self, value: object) -> None:
-        """Follow code that a function holds; a library's counts by its version."""
-        if isinstance(value, types.BuiltinFunctionType):
-            return
-        self.follow(value)
+        """Follow code that a function holds; what is written in C counts by its library's version."""
+        if isinstance(value, functools.partial):
+            self._hold("partial", {"args": value.args, "keywords": value.keywords})
+            self._follow_held(value.func)
+        elif not isinstance(value, _C_CODE):
+            self.follow(value)
 
     def _hold(self, what: str, value: object) -> None:
         """Hash a value that the function was made with; code within it is followed."""
@@ -220,6 +227,10 @@ class Trail:
             return "[" + ",".join(map(self._text, value)) + "]"
         if isinstance(value, (types.ModuleType, logging.Logger)):
             return _kind(value)
+        if isinstance(value, _C_CODE):
+            bound = getattr(value, "__self__", None)
+            of = "" if isinstance(bound, (types.ModuleType, type)) else self._text(bound)
+            return f"code={value.__qualname__}{of}"
         if _is_code(value):
             self._follow_held(value)
             return f"code={getattr(value, '__module__', '')}:{getattr(value, '__qualname__', '')}"
@@ -227,6 +238,8 @@ class Trail:
         if self._project is not None and isinstance(file, str) and self._project.holds(file):
             self._class(type(value))
             return f"{_kind(value)}{self._text(getattr(value, '__dict__', {}))}"
+        if callable(value) and isinstance(name := getattr(value, "__name__", None), str):
+            return f"code={_kind(value)}:{name}"  # a library's own kind of function, such as NumPy's
         self.errors.append(f"{self.function} was made with a {_kind(value)}, whose content is not judged")
         return _kind(value)
 
@@ -296,15 +309,16 @@ def _arguments(node: ast.AST) -> Iterator[ast.arg]:
 
 def _global_names(code: types.CodeType) -> set[str]:
     inner = (item for item in code.co_consts if isinstance(item, types.CodeType))
-    return set(code.co_names).union(*map(_global_names, inner))
+    own = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return own.union(*map(_global_names, inner))
 
 
 def _is_code(value: object) -> bool:
     return isinstance(
         value,
         (
-            *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial),
-            *(staticmethod, classmethod, type),
+            *(types.FunctionType, types.MethodType, functools.partial, staticmethod, classmethod, type),
+            *_C_CODE,
         ),
     ) or callable(getattr(value, "__wrapped__", None))
 
