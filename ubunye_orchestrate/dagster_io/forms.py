@@ -26,8 +26,8 @@ _KINDS: Mapping[tuple[str, str], Kind] = {
     ("polars", "DataFrame"): "polars",
     ("polars", "LazyFrame"): "polars_lazy",
 }
-# In a file's metadata: the columns that were Arrow-backed in pandas. Pandas' own metadata beside it tells only
-# some of them (no decimal), and cannot read back others.
+# In a file's metadata: the columns that were Arrow-backed in pandas. Its own metadata beside it tells only
+# some of them (no decimal), and some it cannot read back.
 _ARROW_BACKED = b"ubunye.arrow_backed"
 _EXPECTED = "pd.DataFrame, pa.Table, pa.RecordBatchReader, pl.DataFrame, pl.LazyFrame, or dict[str, …] of one"
 

@@ -80,6 +80,7 @@ class ParquetTables(IOManager, WritesReceipts):
                 locations={name: place for name, place in places.items() if name is not None},
                 backend=inspect_value(first).backend,
                 columns=columns_in_order(first),
+                is_file=True,
             )
             self._writer.end_output(context, begun, max(0.0, seconds), stored)
 

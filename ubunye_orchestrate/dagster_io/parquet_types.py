@@ -22,19 +22,23 @@ def as_read_back(schema: pa.Schema) -> pa.Schema:
 
     Raises StorageError, naming the column, for a type that parquet cannot hold.
     """
-    kept = schema
-    for i, field in enumerate(schema):
-        kept = kept.set(i, field.with_type(_writable(field.type)))
+    kept = _with_field_types(schema, [_writable(arrow_type) for arrow_type in schema.types])
     sink = pa.BufferOutputStream()
     try:
         pq.write_table(kept.empty_table(), sink, **WRITER_OPTIONS)
         back = pq.read_schema(pa.BufferReader(sink.getvalue()))
     except pa.ArrowException as e:
         raise cannot_hold(kept, e) from e
-    for i, field in enumerate(kept):
-        if _canonical(back.field(i)) != _canonical(field):
-            kept = kept.set(i, field.with_type(back.field(i).type))
-    return kept
+    types = [
+        field.type if _canonical(read) == _canonical(field) else read.type
+        for field, read in zip(kept, back, strict=True)
+    ]
+    return _with_field_types(kept, types)
+
+
+def _with_field_types(schema: pa.Schema, types: list[pa.DataType]) -> pa.Schema:
+    fields = [field.with_type(new) for field, new in zip(schema, types, strict=True)]
+    return pa.schema(fields, schema.metadata)
 
 
 def with_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -17,6 +17,7 @@ from dagster import DagsterLogManager, InputContext, MetadataValue, OutputContex
 
 from ubunye_orchestrate.compare.comparison import compare_records
 from ubunye_orchestrate.compare.drift import judge, judge_first
+from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.compare.render import markdown
 from ubunye_orchestrate.dagster_io import metadata as keys
 from ubunye_orchestrate.dagster_io import upstream
@@ -24,6 +25,7 @@ from ubunye_orchestrate.dagster_io.assembly import build_record, with_dagster
 from ubunye_orchestrate.dagster_io.baseline import Baseline, find_baseline
 from ubunye_orchestrate.dagster_io.ledger import StepEntry, Stored
 from ubunye_orchestrate.dagster_io.metadata import compact_receipt, free_names, table_metadata
+from ubunye_orchestrate.dagster_io.policies import policy_in
 from ubunye_orchestrate.dagster_io.producers import asset_name, ordered_partitions, producers_of
 from ubunye_orchestrate.dagster_io.tasks import Task, enter_step, partition_variables, task_of_output
 from ubunye_orchestrate.dagster_io.values import combined
@@ -70,6 +72,8 @@ class TableStored:
     backend: str | None = None
     columns: Sequence[str] = ()
     """Names in the frame's order."""
+    is_file: bool = False
+    """The location is a file or folder of this IO manager's own, to be shown as such."""
     taken: Mapping[str, Any] = field(default_factory=dict)
     """Metadata that the inner IO manager returned instead of adding it: its keys win too."""
 
@@ -285,22 +289,26 @@ def _receipt_metadata(
     if part.error is not None:
         shown[keys.HASH_ERROR] = MetadataValue.text(mask_text(part.error))
     shown[keys.HASH_SECONDS] = MetadataValue.float(round(part.seconds, 6))
-    verdict = judge(compare_records(baseline.record, record)) if baseline is not None else judge_first(record)
-    shown[keys.CHANGES] = MetadataValue.md(markdown(verdict))
+    with harmless(context.log, "telling what changed"):
+        shown[keys.CHANGES] = MetadataValue.md(_changes(context, record, baseline))
     shown.update(_location_metadata(mirrored))
     location = record.outputs[0].location
-    if location is not None and "://" in location:
-        shown["dagster/uri"] = MetadataValue.text(location)
-    elif location is not None:
-        shown["path"] = MetadataValue.path(location)
+    if stored.is_file and location is not None:
+        if "://" in location:
+            shown["dagster/uri"] = MetadataValue.text(location)
+        else:
+            shown["path"] = MetadataValue.path(location)
     shown[keys.RECEIPT] = MetadataValue.json(compact_receipt(record, mirrored.path))
     return shown
 
 
-def _changes(record: RunRecord, baseline: Baseline | None) -> str:
+def _changes(context: OutputContext, record: RunRecord, baseline: Baseline | None) -> str:
+    policy = DriftPolicy()
+    if context.has_asset_key:
+        policy = policy_in(context.definition_metadata, context.asset_key) or policy
     if baseline is None:
-        return markdown(judge_first(record))
-    return markdown(judge(compare_records(baseline.record, record)))
+        return markdown(judge_first(record, policy))
+    return markdown(judge(compare_records(baseline.record, record), policy))
 
 
 def _location_metadata(mirrored: Mirrored) -> dict[str, MetadataValue]:
