@@ -316,6 +316,16 @@ def test_a_value_without_text_fails_naming_column_type_and_row(case: str, path: 
 
 
 @each_path
+def test_of_several_faults_the_first_row_is_named_then_the_first_column(path: str) -> None:
+    late = pa.array([0, 0, 1], pa.date64())
+    early = pa.array([0, -1, -1], pa.time32("s"))
+    for names, expected in ((["a", "b", "c"], "b"), (["c", "b", "a"], "a")):
+        with pytest.raises(HashError) as caught:
+            PATHS[path](pa.record_batch([late, early, early], names))
+        assert (caught.value.column, caught.value.row) == (expected, 1)
+
+
+@each_path
 def test_an_unsupported_column_fails_also_without_rows(path: str) -> None:
     batch = pa.record_batch([pa.array([1], pa.int8()), pa.array([1], pa.duration("s"))], ["a", "d"])
     for part in (batch, batch.slice(0, 0)):

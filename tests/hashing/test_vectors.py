@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from tests.hashing.paths import PATHS
 from tests.hashing.vectors import arrow_table, arrow_type, arrow_value, table_vectors, value_vectors
 from ubunye_orchestrate.hashing import canonical, rows_v1
+from ubunye_orchestrate.hashing.api import fingerprint
 from ubunye_orchestrate.hashing.types import canonical_columns, canonical_type
 
 each_path = pytest.mark.parametrize("path", PATHS)
@@ -64,6 +66,36 @@ def test_each_path_gives_the_lines_sums_and_hashes_of_each_table(vector: dict[st
     assert (total.rows, [str(s) for s in total.sums]) == (vector["row_count"], vector["lane_sums"])
     assert rows_v1.schema_hash(columns) == vector["schema_hash"]
     assert rows_v1.data_hash(total.rows, columns, total.sums) == vector["data_hash"]
+
+
+def _numpy_frame(table: pa.Table) -> pd.DataFrame | None:
+    """The table in pandas' oldest column types, if those hold it as it is."""
+    if any(map(pa.types.is_null, table.schema.types)):
+        return None  # a column of objects that are all null is a string column
+    frame = table.to_pandas()
+    try:
+        back = pa.Table.from_pandas(frame, preserve_index=False)
+    except pa.ArrowException:
+        return None
+    return frame if back.schema.equals(table.schema) and back.equals(table) else None
+
+
+@each_table
+def test_pandas_gives_the_hashes_of_each_table(vector: dict[str, Any]) -> None:
+    table = arrow_table(vector)
+    if not vector["schema"]:
+        pytest.skip("a pandas frame without columns has no rows either")
+    frames = {"arrow": table.to_pandas(types_mapper=pd.ArrowDtype), "numpy": _numpy_frame(table)}
+    for kind, frame in frames.items():
+        if frame is None:
+            continue
+        got = fingerprint(frame)
+        assert (got.error, got.data_hash) == (None, vector["data_hash"]), kind
+        assert got.schema_hash == vector["schema_hash"], kind
+
+
+def test_most_tables_were_tried_in_both_kinds_of_pandas_columns() -> None:
+    assert sum(_numpy_frame(arrow_table(v)) is not None for v in TABLES) >= 25
 
 
 def test_tables_that_differ_only_in_order_or_session_hash_alike() -> None:
