@@ -10,6 +10,7 @@ One root, so that a caller can catch all of them at once::
     └── RecordError            a stored record, or the place where records are stored
         ├── RecordNotFoundError     no record under that identity
         ├── InvalidRecordError      a file that is not a readable record
+        │   └── NewerRecordError        a record of a version that came later
         └── StoreError              the mirror cannot be read or written
 
 A message says what was got, what was expected, and what to do next.
@@ -21,6 +22,7 @@ __all__ = [
     "ConfigurationError",
     "HashError",
     "InvalidRecordError",
+    "NewerRecordError",
     "RecordError",
     "RecordNotFoundError",
     "StorageError",
@@ -79,6 +81,10 @@ class RecordNotFoundError(RecordError):
 
 class InvalidRecordError(RecordError):
     """A file that is not a readable record: truncated, foreign, or of a newer version."""
+
+
+class NewerRecordError(InvalidRecordError):
+    """A record of a version that came later: whole for its own readers, and not to be replaced."""
 
 
 class StoreError(RecordError):

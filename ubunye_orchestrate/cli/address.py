@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Iterator
@@ -11,13 +12,14 @@ from ubunye_orchestrate.cli.output import Invalid
 from ubunye_orchestrate.compare.comparison import partition_keys
 from ubunye_orchestrate.compare.text import printable, short_run_id
 from ubunye_orchestrate.errors import ConfigurationError, RecordNotFoundError
+from ubunye_orchestrate.records.baselines import Acceptance, BaselineStore, last_accepted, pinned
 from ubunye_orchestrate.records.masking import mask_location
 from ubunye_orchestrate.records.model import RunRecord
-from ubunye_orchestrate.records.paths import task_name_for_asset
+from ubunye_orchestrate.records.paths import may_hold_partition, stored_run_id, task_name_for_asset
 from ubunye_orchestrate.records.settings import resolve_settings
-from ubunye_orchestrate.records.store import RecordStore
+from ubunye_orchestrate.records.store import RecordStore, Wanted
 
-__all__ = ["Mirror", "Task", "asset_key_parts"]
+__all__ = ["Mirror", "Task", "asset_key_parts", "of_dagster_run"]
 
 _NAMED = 10
 """Candidates that a message names before it only counts."""
@@ -25,12 +27,15 @@ _NAMED = 10
 _LOOK_BACK = 200
 """Records among which the one before another is looked for, so that a long history is not read whole."""
 
+_RELATIVE = ("previous", "baseline", "accepted")
+
 
 @dataclass(frozen=True)
 class Task:
     """The runs of one task, of one partition where it was asked for."""
 
     store: RecordStore
+    baselines: BaselineStore
     usecase: str
     package: str
     name: str
@@ -40,28 +45,40 @@ class Task:
     @property
     def path(self) -> str:
         """``usecase/package/task``, printable."""
-        return printable(f"{self.usecase}/{self.package}/{self.name}")
+        return printable("/".join(self.names))
 
-    def runs(self) -> Iterator[RunRecord]:
-        """Yield the records, newest first, each read when it is asked for."""
-        for record in self.store.iter_runs(self.usecase, self.package, self.name, self.on_invalid):
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Return usecase, package and task."""
+        return self.usecase, self.package, self.name
+
+    def runs(self, wanted: Wanted | None = None) -> Iterator[RunRecord]:
+        """Yield the records, newest first, each read when it is asked for; ``wanted`` looks at the run id."""
+
+        def may_be(run_id: str) -> bool:
+            if self.partition is not None and not may_hold_partition(run_id, self.partition):
+                return False
+            return wanted is None or wanted(run_id)
+
+        for record in self.store.iter_runs(*self.names, self.on_invalid, may_be):
             if self.partition is None or self.partition in partition_keys(record):
                 yield record
 
     def run(self, text: str | None) -> RunRecord:
-        """Return the run that is meant: ``latest`` (or nothing), ``previous``, a run id or its beginning.
+        """Return the run that is meant: ``latest`` (or nothing), ``previous``, ``baseline``, ``accepted``, a
+        run id or its beginning.
 
         Raises RecordNotFoundError when there is none, ConfigurationError when several begin so, and
         InvalidRecordError when the file of exactly this run cannot be read.
         """
         if text in (None, "", "latest"):
             return self._first(self.runs(), "a run")
-        if text == "previous":
-            return self.before(self.run("latest"))
+        if text in _RELATIVE:
+            return self.beside(self.run("latest"), text)
         try:
-            return self.store.load(self.usecase, self.package, self.name, text)
+            return self.store.load(*self.names, text)
         except RecordNotFoundError:
-            found = [record for record in self.runs() if record.run_id.startswith(text)]
+            found = self.beginning(text)
         if len(found) == 1:
             return found[0]
         if found:
@@ -72,10 +89,79 @@ class Task:
             )
         return self._first(iter(()), f"run {text!r}")
 
+    def beginning(self, text: str) -> list[RunRecord]:
+        """Return the runs whose id begins with ``text``, newest first. Only their files are read."""
+        found = list(self.runs(lambda run_id: run_id.startswith(text)))
+        if found:
+            return found
+        # A file may have another name than its run id: the newest are looked into, not a whole history.
+        newest = itertools.islice(self.runs(), _LOOK_BACK)
+        return [record for record in newest if record.run_id.startswith(text)]
+
+    def beside(self, record: RunRecord, word: str) -> RunRecord:
+        """Return the run that ``previous``, ``baseline`` or ``accepted`` means from ``record`` on.
+
+        Raises RecordNotFoundError when there is none.
+        """
+        if word == "previous":
+            return self.before(record)
+        of = f"of {self.path} for run {short_run_id(record.run_id)}"
+        if word == "baseline":
+            found = self.baseline(record)
+            if found is None:
+                raise RecordNotFoundError(
+                    f"no baseline {of}: no earlier success of its partition and profile, and none is pinned; "
+                    "name a run, or pin one with `lineage accept --pin`"
+                )
+            return found
+        said = last_accepted(self.said, partition_keys(record), record.profile)
+        if said is None:
+            raise RecordNotFoundError(
+                f"no accepted run {of}; expected one of its partition and profile; see `lineage accept`"
+            )
+        return self._accepted(said)
+
+    def baseline(self, record: RunRecord) -> RunRecord | None:
+        """Return the run that ``record`` is held against: the one that is pinned for its partition and
+        profile, else the one that its receipt names, else its previous success; None where there is none.
+
+        Raises RecordNotFoundError when a run is pinned and its record is not there.
+        """
+        pin = pinned(self.said, partition_keys(record), record.profile)
+        if pin is not None:
+            return self._accepted(pin)
+        named = (record.dagster or {}).get("baseline")
+        if isinstance(named, dict) and isinstance(named.get("run_id"), str):
+            of_run = of_dagster_run(named["run_id"])
+            for run in self.runs(of_run):
+                if _alike(run, record) and run.status == "success" and run.run_id != record.run_id:
+                    return run
+        earlier = itertools.islice(self._earlier(record, same_partition=True), _LOOK_BACK)
+        return next((run for run in earlier if _alike(run, record) and run.status == "success"), None)
+
+    @functools.cached_property
+    def said(self) -> list[Acceptance]:
+        """Return what was accepted and pinned of this task, newest first."""
+        return self.baselines.of_task(*self.names, self.on_invalid)
+
+    def pair(self, earlier: str | None, later: str | None) -> tuple[RunRecord, RunRecord]:
+        """Return the two runs that are meant; ``previous``, ``baseline`` and ``accepted`` as the earlier one
+        are counted from the later one. Without either the newest two.
+        """
+        if earlier is None and later is None:
+            return self.newest_two()
+        second = self.run(later)
+        if earlier is None:
+            return self.before(second), second
+        return self.beside(second, earlier) if earlier in _RELATIVE else self.run(earlier), second
+
     def newest_two(self) -> tuple[RunRecord, RunRecord]:
         """Return the newest run and the one before it, the earlier one first."""
-        later = self.run("latest")
-        earlier = self.before(later)
+        runs = self.runs()
+        later = self._first(runs, "a run")
+        earlier = next(runs, None)
+        if earlier is None or not _alike(earlier, later):
+            earlier = self.before(later)
         # Runs are listed by their files' times, which a copy of the mirror may have lost.
         if (earlier.started_at or "") > (later.started_at or ""):
             return later, earlier
@@ -85,16 +171,35 @@ class Task:
         """Return the run before ``record``: the nearest of its partition and profile, else of its partition,
         else the nearest of all.
         """
-        runs = itertools.dropwhile(lambda run: run.run_id != record.run_id, self.runs())
-        earlier = list(itertools.islice(runs, 1, 2))
-        if earlier and not _alike(earlier[0], record):
-            # Only then is more than one record read.
-            earlier += itertools.islice(runs, _LOOK_BACK)
+        earlier = list(itertools.islice(self._earlier(record, same_partition=True), _LOOK_BACK))
         for fits in (_alike, _same_partitions):
             for run in earlier:
                 if fits(run, record):
                     return run
-        return self._first(iter(earlier), f"a run before {short_run_id(record.run_id)}")
+        nearest = self._earlier(record, same_partition=False)
+        return self._first(nearest, f"a run before {short_run_id(record.run_id)}")
+
+    def _earlier(self, record: RunRecord, *, same_partition: bool) -> Iterator[RunRecord]:
+        """Yield the runs before ``record``; with ``same_partition`` without those whose name says another."""
+        run_ids = self.store.run_ids(*self.names)
+        later = set(run_ids[: run_ids.index(record.run_id) + 1]) if record.run_id in run_ids else set()
+        keys = partition_keys(record) if same_partition else ()
+        runs = self.runs(
+            lambda run_id: run_id not in later and (len(keys) != 1 or may_hold_partition(run_id, keys[0]))
+        )
+        if later:
+            return runs
+        # Its file has another name.
+        return itertools.islice(itertools.dropwhile(lambda run: run.run_id != record.run_id, runs), 1, None)
+
+    def _accepted(self, said: Acceptance) -> RunRecord:
+        try:
+            return self.store.load(*self.names, said.run_id)
+        except RecordNotFoundError as e:
+            raise RecordNotFoundError(
+                f"run {said.run_id} of {self.path} was {said.kind} by {said.by}, and has no record here; "
+                "restore it with `lineage sync`, or accept or pin another one"
+            ) from e
 
     def _first(self, runs: Iterator[RunRecord], what: str) -> RunRecord:
         record = next(runs, None)
@@ -114,9 +219,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Mirror:
-    """A store of records, and how messages name it."""
+    """A store of records, what was accepted of them, and how messages name it."""
 
     store: RecordStore
+    baselines: BaselineStore
+    root: str
     shown: str
     on_invalid: Invalid
 
@@ -129,7 +236,7 @@ class Mirror:
         root = resolve_settings(root).root
         shown = mask_location(root)
         shown += f"{'' if shown.endswith('/') else '/'}{lineage_dir}"
-        return cls(RecordStore(root, lineage_dir), printable(shown), Invalid())
+        return cls(RecordStore(root, lineage_dir), BaselineStore(root), root, printable(shown), Invalid())
 
     def require_records(self) -> None:
         """Raise RecordNotFoundError when the mirror holds no task at all."""
@@ -151,22 +258,42 @@ class Mirror:
 
         Raises RecordNotFoundError when none fits and ConfigurationError when several do.
         """
+        found = self.tasks(usecase, package, task, asset, partition)
+        if len(found) == 1:
+            return found[0]
+        raise ConfigurationError(
+            f"{len(found)} tasks fit: {_named(['/'.join(one.names) for one in found])}; expected one; "
+            "choose with -u, -p and -t, or --asset"
+        )
+
+    def tasks(
+        self,
+        usecase: str | None,
+        package: str | None,
+        task: str | None,
+        asset: str | None,
+        partition: str | None = None,
+    ) -> list[Task]:
+        """Return every task that fits, sorted. Raises RecordNotFoundError when none does.
+
+        With all three names given it is that task, without a look whether it is there.
+        """
         task = _task_name(task, asset)
         if usecase is not None and package is not None and task is not None:
-            return Task(self.store, usecase, package, task, partition, self.on_invalid)
-        found = list(self.store.tasks(usecase, package, task, self.on_invalid))
-        if len(found) == 1:
-            return Task(self.store, *found[0], partition, self.on_invalid)
-        paths = ["/".join(names) for names in found]
+            return [self._task((usecase, package, task), partition)]
+        found = [
+            self._task(names, partition)
+            for names in self.store.tasks(usecase, package, task, self.on_invalid)
+        ]
         if found:
-            raise ConfigurationError(
-                f"{len(found)} tasks fit: {_named(paths)}; expected one; "
-                "choose with -u, -p and -t, or --asset"
-            )
+            return found
         self.require_records()
         there = ["/".join(names) for names in self.store.tasks(on_invalid=self.on_invalid)]
         wanted = "/".join(name or "*" for name in (usecase, package, task))
         raise RecordNotFoundError(f"no task {wanted!r} in {self.shown}; there is {_named(there)}")
+
+    def _task(self, names: tuple[str, str, str], partition: str | None) -> Task:
+        return Task(self.store, self.baselines, *names, partition, self.on_invalid)
 
     def search(
         self,
@@ -197,6 +324,12 @@ def _task_name(task: str | None, asset: str | None) -> str | None:
 def asset_key_parts(text: str) -> list[str]:
     r"""Split an asset key at its slashes, ``raw/flights``; ``\/`` is a slash within a part."""
     return [part.replace("\\/", "/") for part in re.split(r"(?<!\\)/", text.strip("/"))]
+
+
+def of_dagster_run(run_id: str) -> Wanted:
+    """Return what tells by a record's run id whether it is of a Dagster run: any partition, any attempt."""
+    stem = stored_run_id(run_id)
+    return lambda name: name == stem or name.startswith((f"{stem}--", f"{stem}.retry-"))
 
 
 def _alike(run: RunRecord, other: RunRecord) -> bool:

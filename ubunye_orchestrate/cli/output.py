@@ -91,12 +91,17 @@ class Invalid:
     """The files that were passed over: each told once, on standard error, so that the output stays whole."""
 
     def __init__(self) -> None:
-        self.first: RecordError | None = None
+        self.errors: list[RecordError] = []
         self._told: set[str] = set()
+
+    @property
+    def first(self) -> RecordError | None:
+        """The first error, where there was one."""
+        return self.errors[0] if self.errors else None
 
     def __call__(self, path: str, error: RecordError) -> None:
         """Take a file or folder that cannot be read, and why; the reason names it."""
-        self.first = self.first or error
+        self.errors.append(error)
         if path in self._told:
             return
         self._told.add(path)

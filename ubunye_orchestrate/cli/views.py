@@ -6,12 +6,13 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ubunye_orchestrate.cli.address import Task
 from ubunye_orchestrate.cli.documents import transform_name
 from ubunye_orchestrate.compare.comparison import partition_keys
 from ubunye_orchestrate.compare.text import printable, short_hash, short_run_id
 from ubunye_orchestrate.records.model import RunRecord, StepRecord
 
-__all__ = ["run_lines", "search_lines", "trace_lines"]
+__all__ = ["asset_documents", "asset_lines", "run_lines", "search_lines", "trace_lines", "wrapped"]
 
 _RULE = "-" * 60
 
@@ -43,6 +44,54 @@ def search_lines(records: Iterable[RunRecord]) -> Iterator[str]:
         )
 
 
+def asset_lines(tasks: Iterable[Task]) -> Iterator[str]:
+    """Yield the table of ``assets``, each line as soon as its newest record is there."""
+    yield _RULE
+    yield f"{'ASSET':<34}  {'RECORDS':>7}  {'NEWEST RUN':<19}  {'STATUS':<7}  ROWS"
+    yield _RULE
+    for task in tasks:
+        record, count = _newest(task)
+        if record is None:
+            yield f"{task.path:<34}  {count:>7}  {'-':<19}  {'-':<7}  -"
+        else:
+            yield (
+                f"{printable(_asset_name(record)):<34}  {count:>7}  {_when(record):<19}  {record.status:<7}  "
+                f"{_rows(record.outputs)}"
+            )
+
+
+def asset_documents(tasks: Iterable[Task]) -> Iterator[dict[str, Any]]:
+    """Yield each asset as a JSON document."""
+    for task in tasks:
+        record, count = _newest(task)
+        key = (record.dagster or {}).get("asset_key") if record is not None else None
+        yield {
+            "task": "/".join(task.names),
+            "asset_key": key,
+            "records": count,
+            "newest": None
+            if record is None
+            else {
+                "run_id": record.run_id,
+                "status": record.status,
+                "started_at": record.started_at,
+                "outputs": {
+                    step.name: {"row_count": step.row_count, "data_hash": step.data_hash}
+                    for step in record.outputs
+                },
+            },
+        }
+
+
+def _newest(task: Task) -> tuple[RunRecord | None, int]:
+    return next(task.runs(), None), len(task.store.run_ids(*task.names))
+
+
+def _asset_name(record: RunRecord) -> str:
+    key = (record.dagster or {}).get("asset_key")
+    return "/".join(str(part) for part in key) if isinstance(key, list) else record.task_path
+
+
 def trace_lines(record: RunRecord, *, full_hashes: bool = False) -> Iterator[str]:
     """Yield the flow of one run: inputs, transform, outputs, code, environment, timings, expectations."""
     version = f" v{printable(record.version)}" if record.version else ""
@@ -71,7 +120,7 @@ def _identity(record: RunRecord) -> Iterator[str]:
         yield f"Asset:   {printable('/'.join(str(part) for part in key))}"
     keys = partition_keys(record)
     if keys:
-        yield from _wrapped("Partitions: " if len(keys) > 1 else "Partition: ", ", ".join(keys))
+        yield from wrapped("Partitions: " if len(keys) > 1 else "Partition: ", ", ".join(keys))
     if dagster.get("attempt"):
         yield f"Attempt: {printable(dagster['attempt'])} (counted from 0)"
     if dagster.get("step_status") not in (None, record.status):
@@ -89,7 +138,7 @@ def _steps(title: str, steps: list[StepRecord], full: bool) -> Iterator[str]:
         yield f"      rows     : {'-' if step.row_count is None else step.row_count}"
         yield f"      schema   : {_hash(step.schema_hash, full)}"
         if step.data_hash is None:
-            yield from _wrapped("      data     : ", f"unknown ({step.hash_error or 'not recorded'})")
+            yield from wrapped("      data     : ", f"unknown ({step.hash_error or 'not recorded'})")
         else:
             yield f"      data     : {_hash(step.data_hash, full)}"
         if step.hash_scope:
@@ -103,7 +152,7 @@ def _steps(title: str, steps: list[StepRecord], full: bool) -> Iterator[str]:
         if step.source_changed:
             yield "      source   : moved between read and hash"
         if step.source_note:
-            yield from _wrapped("      source   : ", step.source_note)
+            yield from wrapped("      source   : ", step.source_note)
         for producer in step.producer or ():
             partition = "" if producer.partition is None else f"partition {producer.partition}, "
             run = "an unknown run" if producer.run_id is None else f"run {producer.run_id}"
@@ -119,7 +168,7 @@ def _code_and_environment(record: RunRecord, full: bool) -> Iterator[str]:
         for name, value in functions.items():
             yield f"    function    : {printable(name)} {_hash(str(value), full)}"
     if code.get("error"):
-        yield from _wrapped("    functions   : ", f"unknown ({code['error']})")
+        yield from wrapped("    functions   : ", f"unknown ({code['error']})")
     environment = record.environment
     if environment is not None and environment.python:
         on = f" on {environment.platform}" if environment.platform else ""
@@ -150,7 +199,7 @@ def _expectations(record: RunRecord) -> Iterator[str]:
         name = f"{side}{_text(rule, 'output')}.{_text(rule, 'rule')}"
         yield f"    {passed:<10} {name:<44} {_text(rule, 'failed')}/{_text(rule, 'total')}"
         if rule.get("detail"):
-            yield from _wrapped(" " * 15, str(rule["detail"]))
+            yield from wrapped(" " * 15, str(rule["detail"]))
 
 
 def _text(entry: dict[str, Any], name: str) -> str:
@@ -182,7 +231,8 @@ def _rows(steps: list[StepRecord]) -> str:
     return f"{sum(known)},-" if len(known) < len(steps) else str(sum(known))
 
 
-def _wrapped(lead: str, text: str) -> list[str]:
+def wrapped(lead: str, text: str) -> list[str]:
+    """Return text, made printable, in lines of 80 columns; the first begins with ``lead``."""
     return textwrap.wrap(
         printable(text),
         80,

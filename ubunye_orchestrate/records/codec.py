@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
-from ubunye_orchestrate.errors import InvalidRecordError
+from ubunye_orchestrate.errors import InvalidRecordError, NewerRecordError
 from ubunye_orchestrate.records.model import AS_READ, RECORD_VERSION, RunRecord
 
 __all__ = ["MAX_RECORD_BYTES", "decode", "encode", "json_object", "refuse_foreign_values"]
@@ -42,12 +42,9 @@ def decode(data: bytes, *, source: str) -> RunRecord:
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         _refuse(source, f"record_version {_shown(version)}", f"a number from 1 to {RECORD_VERSION}", _REMEDY)
     if version > RECORD_VERSION:
-        _refuse(
-            source,
-            f"a record of version {_shown(version)}",
-            f"version {RECORD_VERSION} or older",
-            "upgrade ubunye-orchestrate to read it",
-        )
+        found = f"a record of version {_shown(version)}"
+        remedy = "upgrade ubunye-orchestrate to read it"
+        raise NewerRecordError(_message(source, found, f"version {RECORD_VERSION} or older", remedy))
     try:
         # From the JSON text, since only there a strict model takes a list for a tuple.
         text = data.removeprefix(_BOM)
