@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dagster import AssetKey
-
 from ubunye_orchestrate import __version__
 from ubunye_orchestrate.dagster_io.ledger import StepEntry, StepKey
 from ubunye_orchestrate.dagster_io.producers import asset_name
@@ -17,7 +15,7 @@ from ubunye_orchestrate.records.masking import mask_variables
 from ubunye_orchestrate.records.model import RunRecord, StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
 
-__all__ = ["asset_key_of", "build_record", "with_dagster"]
+__all__ = ["build_record", "with_dagster"]
 
 
 def build_record(
@@ -89,9 +87,3 @@ def build_record(
 def with_dagster(record: RunRecord, **fields: Any) -> RunRecord:
     """Return the record with some of its Dagster fields set."""
     return record.model_copy(update={"dagster": {**(record.dagster or {}), **fields}})
-
-
-def asset_key_of(record: RunRecord) -> AssetKey | None:
-    """Return the asset that a record is of; None for the output of an op, or another writer's record."""
-    parts = (record.dagster or {}).get("asset_key")
-    return AssetKey(parts) if parts else None

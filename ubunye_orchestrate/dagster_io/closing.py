@@ -8,7 +8,7 @@ killed is not seen here.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dagster import (
@@ -23,12 +23,12 @@ from dagster import (
 
 from ubunye_orchestrate.dagster_io import metadata as keys
 from ubunye_orchestrate.dagster_io import upstream
-from ubunye_orchestrate.dagster_io.assembly import asset_key_of, build_record, with_dagster
+from ubunye_orchestrate.dagster_io.assembly import build_record, with_dagster
 from ubunye_orchestrate.dagster_io.baseline import latest_package
 from ubunye_orchestrate.dagster_io.ledger import LEDGER, StepEntry, StepKey
 from ubunye_orchestrate.dagster_io.metadata import compact_receipt
 from ubunye_orchestrate.dagster_io.producers import asset_name
-from ubunye_orchestrate.dagster_io.tasks import task_of_asset
+from ubunye_orchestrate.dagster_io.tasks import Task, task_of_asset, task_of_op
 from ubunye_orchestrate.errors import UbunyeError
 from ubunye_orchestrate.records.masking import mask_text
 from ubunye_orchestrate.records.model import RunRecord
@@ -86,7 +86,7 @@ def close_steps(
     ``group_of`` tells an asset's group where the ledger cannot: a step that failed before it used an IO
     manager left nothing there. Then the last receipt's is taken, else ``default``.
     """
-    attempts, planned = _read_log(instance, run)
+    attempts, planned, started = _read_log(instance, run)
     for attempt in attempts:
         if not attempt.here or not LEDGER.close(attempt.key):
             continue
@@ -95,11 +95,28 @@ def close_steps(
         if entry is not None:
             close.complete(entry, attempt)
         if attempt.outcome == "error":
-            close.fail(entry, attempt, planned.get(attempt.key.step_key, _Planned()))
+            close.fail(entry, attempt, _planned_of(attempt.key.step_key, planned, started))
 
 
-def _read_log(instance: DagsterInstance, run: DagsterRun) -> tuple[list[_Attempt], Mapping[str, _Planned]]:
-    """Return the tries of the run's steps that have ended, in order, and what each step was to make."""
+def _planned_of(step_key: str, planned: Mapping[str, _Planned], started: Container[str]) -> _Planned:
+    """Return the assets that a failed step was to make.
+
+    A graph's assets are planned for its last step, which a failure in an earlier one keeps from starting.
+    """
+    if step_key in planned or "." not in step_key:
+        return planned.get(step_key, _Planned())
+    graph = step_key.split(".", 1)[0] + "."
+    missed = _Planned()
+    for other, its in planned.items():
+        if other.startswith(graph) and other not in started:
+            missed.partitions.update(its.partitions)
+    return missed
+
+
+def _read_log(
+    instance: DagsterInstance, run: DagsterRun
+) -> tuple[list[_Attempt], Mapping[str, _Planned], Container[str]]:
+    """Return the tries of steps that have ended, in order; what each step was to make; which have started."""
     open_attempts: dict[str, _Attempt] = {}
     tries: dict[str, int] = {}
     ended: list[_Attempt] = []
@@ -130,7 +147,7 @@ def _read_log(instance: DagsterInstance, run: DagsterRun) -> tuple[list[_Attempt
                     here=dagster_event.pid == pid,
                 )
             )
-    return ended, planned
+    return ended, planned, tries
 
 
 def _plan(planned: _Planned, event: EventLogEntry) -> None:
@@ -163,28 +180,36 @@ class _Closing:
             self._save(with_dagster(record, step_status=attempt.outcome), stored.settings)
 
     def fail(self, entry: StepEntry | None, attempt: _Attempt, planned: _Planned) -> None:
-        """Leave a record of each asset that the failed step was to make and did not; log it on the asset."""
-        made = {asset_key_of(stored.record) for stored in entry.stored} if entry else set()
-        error = mask_text(attempt.error or "unknown error")
+        """Leave a record of all that the failed step was to make and did not, and log it on its assets."""
+        made = (
+            {(stored.record.package, stored.record.task_name) for stored in entry.stored} if entry else set()
+        )
         for key, partitions in sorted(planned.partitions.items()):
-            if key in made:
-                continue
             task = task_of_asset(
                 attempt.key, key, self._group(attempt.key, key), partitions, entry.assets if entry else ()
             )
-            record = build_record(
-                task,
-                attempt.key,
-                entry,
-                self._settings,
-                [step_without_hash(task.name, "output")],
-                job=self._run.job_name,
-                started_at=attempt.started_at,
-                ended_at=attempt.ended_at,
-                error=error,
-            )
-            record = with_dagster(record, step_status="error")
-            self._observe(key, partitions, attempt, record, self._save(record, self._settings))
+            if (task.package, task.task_name) not in made:
+                record = self._error_record(task, entry, attempt)
+                self._observe(key, partitions, attempt, record, self._save(record, self._settings))
+        if entry is not None and not entry.assets:
+            for output in entry.outputs:
+                task = task_of_op(entry, output)
+                if (task.package, task.task_name) not in made:
+                    self._save(self._error_record(task, entry, attempt), self._settings)
+
+    def _error_record(self, task: Task, entry: StepEntry | None, attempt: _Attempt) -> RunRecord:
+        record = build_record(
+            task,
+            attempt.key,
+            entry,
+            self._settings,
+            [step_without_hash(task.name, "output")],
+            job=self._run.job_name,
+            started_at=attempt.started_at,
+            ended_at=attempt.ended_at,
+            error=mask_text(attempt.error or "unknown error"),
+        )
+        return with_dagster(record, step_status="error")
 
     def _group(self, step: StepKey, key: AssetKey) -> str:
         known = LEDGER.group_of(step.run_id, key) or self._group_of(key)

@@ -26,7 +26,7 @@ from ubunye_orchestrate.records.evidence import config_hash
 from ubunye_orchestrate.records.paths import stored_run_id, task_name_for_asset
 from ubunye_orchestrate.records.settings import ReceiptSettings
 
-__all__ = ["Task", "enter_step", "launch_of", "task_of_asset", "task_of_output"]
+__all__ = ["Task", "enter_step", "launch_of", "task_of_asset", "task_of_op", "task_of_output"]
 
 _NO_FUNCTION = "the step has no function of its own (made without a decorator)"
 
@@ -97,20 +97,21 @@ def task_of_output(context: OutputContext, entry: StepEntry) -> Task:
         return task_of_asset(
             entry.key, context.asset_key, group, partitions, entry.assets, context.name, variables
         )
-    mapping_key = context.mapping_key
+    return task_of_op(entry, context.name, context.mapping_key)
+
+
+def task_of_op(entry: StepEntry, output: str, mapping_key: str | None = None) -> Task:
+    """Return the task that an output of an op is, which is no asset."""
+    # The copies of a dynamic output, and of a step mapped over one, are runs of one task.
+    copies = [part for part in (upstream.mapping_of(entry.key.step_key), mapping_key) if part]
     return Task(
         key=None,
         asset=None,
-        name=context.name,
-        output=context.name,
+        name=output,
+        output=output,
         package="default",
-        task_name=task_name_for_asset([entry.job, entry.op, context.name]),
-        # The copies of a dynamic output, and of a step mapped over one, are runs of one task.
-        run_id=stored_run_id(
-            entry.key.run_id,
-            [part for part in (upstream.mapping_of(entry.key.step_key), mapping_key) if part],
-            entry.key.attempt,
-        ),
+        task_name=task_name_for_asset([entry.job, entry.op, output]),
+        run_id=stored_run_id(entry.key.run_id, copies, entry.key.attempt),
         partitions=(),
         mapping_key=mapping_key,
         variables={},

@@ -6,6 +6,7 @@ each function on a real instance, so that an upgrade that moves one of them fail
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -201,7 +202,8 @@ def error_of(event: EventLogEntry) -> str | None:
         return None
     while error.cause is not None and _is_wrapper(error.cls_name):
         error = error.cause
-    message = str(error.message).strip()
+    # As Python prints it: the class may have its module in front.
+    message = re.sub(rf"^[\w.<>]*\b(?={re.escape(error.cls_name or '')}\b)", "", str(error.message).strip())
     return (
         message
         if error.cls_name is None or message.startswith(error.cls_name)
