@@ -19,6 +19,7 @@ from tests.hashing.expected import assert_stands_for, failure
 from ubunye_orchestrate.errors import HashError, UnsupportedFrameError
 from ubunye_orchestrate.hashing.api import arrow_table, fingerprint
 from ubunye_orchestrate.hashing.frames import is_table
+from ubunye_orchestrate.hashing.frames.stream import guarded
 
 TABLE = pa.table(
     {
@@ -108,6 +109,21 @@ def test_a_reader_that_fails_half_way_says_after_how_many_rows() -> None:
     assert "before the first row" in (failure(reader(fails_after=0)).error or "")
     with pytest.raises(HashError, match="after 4 rows"):
         arrow_table(reader(fails_after=2))
+
+
+def test_a_batch_that_is_not_valid_arrow_data_is_not_read() -> None:
+    class Source:
+        """A batch whose buffers are too short, which pyarrow itself would not let one make."""
+
+        num_rows = 1
+
+        def validate(self) -> None:
+            raise pa.ArrowInvalid("buffer too small")
+
+    batches = guarded(iter([TABLE.to_batches()[0], Source()]))
+    assert next(batches).num_rows == 1
+    with pytest.raises(HashError, match=r"the source failed after 1 rows \(ArrowInvalid: buffer too small\)"):
+        next(batches)
 
 
 @pytest.mark.parametrize("export", [Stream, OneBatch])

@@ -138,16 +138,18 @@ got = fingerprint(pa.table({"text": pa.DictionaryArray.from_arrays(pa.array([0] 
 
 def test_a_difference_is_explained_in_memory_that_does_not_grow() -> None:
     body = """
+from ubunye_orchestrate.hashing import digests
 from ubunye_orchestrate.hashing.difference import explain_difference
+digests._IN_MEMORY = 100_000
 count = int(sys.argv[1])
 both = [pa.RecordBatchReader.from_batches(batch(1).schema, batches(n)) for n in (count, count + 1)]
 found = explain_difference(*both)
 assert (found.rows_only_in_a, found.rows_only_in_b) == (0, 50_000)
 got = fingerprint(pa.table({"a": [1]}))
 """
-    _, _, small = peak_of(body, 22)
-    _, _, large = peak_of(body, 60)
-    assert large - small < 32 * MIB  # each of the two tables is 67 MiB larger
+    _, _, small = peak_of(body, 4)
+    _, _, large = peak_of(body, 16)
+    assert large - small < 12 * MIB  # each of the two tables is 20 MiB larger
 
 
 @pytest.mark.long

@@ -74,8 +74,10 @@ def _guarded_frames(frames: Iterator[Any], rows: int) -> Iterator[Any]:
 
 def _slices(frame: Any, rows_before: int) -> Iterator[pa.RecordBatch]:
     for start in range(0, frame.height, ROWS_AT_ONCE):
-        part = frame.slice(start, ROWS_AT_ONCE)
-        yield from from_source(_to_arrow(part).to_batches, rows=rows_before + start)
+        exported = _to_arrow(frame.slice(start, ROWS_AT_ONCE))
+        # Before Polars 2 a slice of structs with nulls is not valid Arrow data.
+        from_source(exported.validate, rows=rows_before + start)
+        yield from exported.to_batches()
 
 
 def _to_arrow(frame: Any) -> pa.Table:

@@ -59,11 +59,13 @@ def guarded(
 ) -> Iterator[pa.RecordBatch]:
     """Pass on a source's batches; what the source raises becomes a HashError (see ``from_source``).
 
-    ``rows`` is the number of rows read before.
+    ``rows`` is the number of rows read before. A batch whose buffers do not fit together is a failure of the
+    source too: reading on would be reading what is not its own.
     """
     while True:
         batch = from_source(lambda: next(batches, None), rows=rows, what=what)
         if batch is None:
             return
+        from_source(batch.validate, rows=rows, what=what)
         rows += batch.num_rows
         yield batch
