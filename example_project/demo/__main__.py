@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import time
@@ -65,7 +64,7 @@ def run_demo(project: DemoProject, acts: Sequence[Act], screen: Screen) -> int:
     where = _shown(project.folder)
     screen.paragraph(f"Every finding as expected, in {time.monotonic() - started:.0f} s.", style="bold green")
     screen.paragraph(f"The records are in {where}/.ubunye/lineage. To see the receipts in Dagster:")
-    screen.as_is(f'DAGSTER_HOME="{project.folder}/dagster_home" dagster dev')
+    screen.as_is(f'   DAGSTER_HOME="{project.folder}/dagster_home" dagster dev')
     return 0
 
 
@@ -82,14 +81,7 @@ def _compare(project: DemoProject, outcomes: Sequence[Outcome], screen: Screen) 
     command = [sys.executable, "-m", "ubunye_orchestrate.cli", "lineage", "compare"]
     command += ["-d", str(project.folder), "-u", USECASE, "-p", "marts", "-t", "carrier_report"]
     command += ["--run-id1", first, "--run-id2", last]
-    result = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-        env={**os.environ, "COLUMNS": "77"},
-    )
+    result = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     screen.as_is(result.stdout + result.stderr)
     if result.returncode:
         return [f"lineage compare ended with {result.returncode}"]

@@ -55,9 +55,9 @@ class Screen:
         self._column += len(lead) + len(text)
 
     def as_is(self, text: str) -> None:
-        """Print the output of another program, indented, its lines kept whole."""
-        for part in text.rstrip("\n").splitlines():
-            self._print(escape(f"{_INDENT}{part}".rstrip()))
+        """Print a command or what a program printed, its lines kept as they are."""
+        for part in text.splitlines():
+            self._print(escape(part))
 
     def _print(self, markup: str) -> None:
         if self._column:
