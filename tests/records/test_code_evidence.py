@@ -176,6 +176,14 @@ class TestReach:
             *("shop.deep.er:down", "shop.late:later"),
         }
 
+    def test_what_a_package_binds_goes_before_its_module_of_that_name(self, tmp_path: Path) -> None:
+        files = {
+            "job.py": "import shop\nfrom shop import parse\ndef work(x): return shop.parse(x), parse(x)\n",
+            "shop/__init__.py": "import shop.parse\ndef parse(x): return x\n",
+            "shop/parse.py": "def x(): return 1\n",
+        }
+        assert set(evidence(tmp_path, files).functions) == {"job:work", "shop:parse"}
+
     def test_a_module_is_found_without_being_imported(self, tmp_path: Path) -> None:
         root = write(
             tmp_path,
@@ -236,6 +244,23 @@ class TestReach:
     def test_a_condition_around_a_definition_counts(self, tmp_path: Path) -> None:
         job = "import os\nif os.sep == '/':\n    LIMIT = 1\nelse:\n    LIMIT = 2\ndef work(): return LIMIT\n"
         assert changed(evidence(tmp_path, job), evidence(tmp_path, job.replace("==", "!="))) == {"job:LIMIT"}
+
+    def test_a_condition_around_a_function_counts_where_the_function_is_called(self, tmp_path: Path) -> None:
+        job = "import os\nif os.sep == '/':\n    def f(): return 1\ndef work(): return f()\n"
+        assert changed(evidence(tmp_path, job), evidence(tmp_path, job.replace("==", "!="))) == {"job:f"}
+
+    def test_a_method_does_not_see_the_names_of_its_class(self, tmp_path: Path) -> None:
+        job = dedent("""
+            def rate(): return 1
+            def scale(): return 1
+            class Task:
+                rate = 5
+                doubled = rate * 2
+                def __call__(self): return rate()
+                def scale(self): return 1
+            def work(): return Task()()
+        """)
+        assert {"job:rate", "job:scale"} & set(evidence(tmp_path, job).functions) == {"job:rate"}
 
     def test_names_that_are_bound_inside_are_not_the_modules(self, tmp_path: Path) -> None:
         job = dedent("""

@@ -358,6 +358,21 @@ def test_a_remote_listing_goes_by_the_stores_times() -> None:
     assert [record.run_id for record in store.list_runs(*TASK)] == ["r1", "r0", "r2"]
 
 
+def test_a_listing_is_never_an_old_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    import fsspec
+
+    # File systems keep their listings; another process may have written since.
+    store = RecordStore(f"memory://{uuid.uuid4()}")
+    store.save(a_record())
+    memory = fsspec.filesystem("memory")
+    events: list[str] = []
+    ls = memory.ls
+    monkeypatch.setattr(memory, "invalidate_cache", lambda path=None: events.append(f"forget {path[-6:]}"))
+    monkeypatch.setattr(memory, "ls", lambda path, **more: (events.append("list"), ls(path, **more))[1])
+    assert len(store.list_runs(*TASK)) == 1
+    assert events == ["forget totals", "list"]
+
+
 def test_where_a_listing_has_no_times_the_records_say_it(monkeypatch: pytest.MonkeyPatch) -> None:
     import fsspec
 
