@@ -18,6 +18,7 @@ from ubunye_orchestrate.dagster_io.assembly import with_dagster
 from ubunye_orchestrate.dagster_io.values import combined
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.records.model import RunRecord, StepRecord
+from ubunye_orchestrate.records.paths import stored_run_id
 from ubunye_orchestrate.records.steps import step_from_fingerprint
 from ubunye_orchestrate.records.store import parse_time
 
@@ -63,11 +64,13 @@ def rebuilt_record(receipts: Sequence[RunRecord], outcomes: Outcomes) -> RunReco
     """Return the record of a run from its receipts: one, or one for each partition that was stored apart."""
     first = receipts[0]
     record = _with_all_fields(first)
-    keys = [key for receipt in receipts for key in _partition_keys(receipt)]
     # Stored together, each partition's materialization has the receipt of all of them.
     if len(receipts) > 1 and all(len(_partition_keys(receipt)) == 1 for receipt in receipts):
+        apart = {_partition_keys(receipt)[0]: receipt for receipt in receipts}
+        keys = _in_order(list(apart), first.run_id)
+        variables = _with_all_fields(apart[keys[0]]).variables
         record = with_dagster(record, partition_keys=keys, baseline=None).model_copy(
-            update={"outputs": [_whole(dict(zip(keys, receipts, strict=True)))]}
+            update={"outputs": [_whole({key: apart[key] for key in keys})], "variables": variables}
         )
     dagster = record.dagster or {}
     outcome = outcomes.get((str(dagster.get("step_key")), _attempt(dagster.get("attempt"))))
@@ -97,6 +100,16 @@ def _with_all_fields(receipt: RunRecord) -> RunRecord:
 
 def _partition_keys(receipt: RunRecord) -> list[str]:
     return [str(key) for key in (receipt.dagster or {}).get("partition_keys") or ()]
+
+
+def _in_order(keys: list[str], run_id: str) -> list[str]:
+    """Sort the partitions of a run, the first and last that its record's id names at the ends.
+
+    Their own order, that of their definition, is not in the event log.
+    """
+    first, _, last = run_id.partition("--")[2].partition(".retry-")[0].partition("..")
+    names = {key: stored_run_id("", [key]).partition("--")[2] for key in keys}
+    return sorted(keys, key=lambda key: (names[key] != first, names[key] == last, key))
 
 
 def _attempt(value: object) -> int:
