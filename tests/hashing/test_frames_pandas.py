@@ -235,6 +235,11 @@ def test_a_category_is_its_values(values: list[Any], t: pa.DataType, ordered: bo
     assert_stands_for(frame(column), table(values, t))
 
 
+def test_categories_of_nothing_have_no_type_of_their_own() -> None:
+    assert_stands_for(frame(pd.Categorical([None, None])), table([None, None], pa.string()))
+    assert_stands_for(frame(pd.Categorical([])), table([], pa.string()))
+
+
 def test_unused_categories_and_a_shared_prefix_do_not_show() -> None:
     column = pd.Categorical(["a", "c"], categories=["x", "a", "b", "c"])
     assert_stands_for(frame(column), table(["a", "c"], pa.string()))

@@ -166,8 +166,11 @@ def _missing(values: npt.NDArray[np.object_], name: str) -> npt.NDArray[np.bool_
 def _categorical_column(name: str, accessor: Any) -> _Column:
     """Convert the categories once and the codes in slices."""
     pandas = sys.modules["pandas"]
-    _, _, of_categories = _column(name, pandas.Series(accessor.categories, copy=False))
-    categories = of_categories(0, len(accessor.categories))
+    values = pandas.Series(accessor.categories, copy=False)
+    if not len(values):
+        values = values.astype(object)  # of nothing but nulls; what pandas takes for its type is no one's
+    _, _, of_categories = _column(name, values)
+    categories = of_categories(0, len(values))
     if isinstance(categories, pa.ChunkedArray):
         categories = categories.combine_chunks()
     codes = accessor.codes.to_numpy()

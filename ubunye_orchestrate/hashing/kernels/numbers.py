@@ -84,6 +84,7 @@ def floats_of(values: pa.Array) -> Floats:
     return np.frombuffer(values.buffers()[1], dtype, len(values), values.offset * np.dtype(dtype).itemsize)
 
 
+@np.errstate(invalid="ignore")  # a signalling NaN is a NaN like any other, and no cause for a warning
 def float_texts(values: pa.Array, *, quoted: bool = True) -> Texts:
     """Return halfs, floats or doubles as Java writes them; NaN and infinities in quotes if ``quoted``.
 
