@@ -80,7 +80,7 @@ def path_in_words(hop: Hop) -> str:
     """Say in one line where a change entered, and where its path is not known."""
     told = [f"entered at {one.asset} ({one.entered})" for one in entries(hop)]
     told += [f"path of input {name} not known: {why}" for name, why in _open_ends(hop)]
-    return "; ".join(dict.fromkeys(told)) or "nothing changed"
+    return "; ".join(dict.fromkeys(told)) or "where it entered is not known"
 
 
 def _open_ends(hop: Hop) -> Iterator[tuple[str, str]]:
