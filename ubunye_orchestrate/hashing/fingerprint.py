@@ -21,7 +21,7 @@ class Fingerprint:
     """``sha256:`` and 64 hex digits over rows, schema and lane sums; None when the table was not hashed."""
 
     schema_hash: str | None
-    """``sha256:`` and 64 hex digits over the sorted names and canonical types; None when they are not known."""
+    """``sha256:`` and 64 hex digits over the sorted names and canonical types; None when not known."""
 
     row_count: int | None
     """Number of rows read; None when they could not all be read."""
