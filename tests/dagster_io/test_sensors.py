@@ -1,0 +1,497 @@
+"""The drift sensor on real runs: each materialization is judged once, from the event log alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from dagster import (
+    AssetCheckSeverity,
+    AssetKey,
+    AssetMaterialization,
+    AssetSelection,
+    Definitions,
+    InMemoryIOManager,
+    JsonMetadataValue,
+    SensorResult,
+    StaticPartitionsDefinition,
+    asset,
+    build_sensor_context,
+)
+
+from ubunye_orchestrate.compare.policy import DriftPolicy
+from ubunye_orchestrate.dagster_io.cursor import DriftCursor
+from ubunye_orchestrate.dagster_io.judging import DriftReport
+from ubunye_orchestrate.dagster_io.sensors import build_drift_sensor
+from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.errors import ConfigurationError
+from ubunye_orchestrate.records.environment import current_environment
+
+from .conftest import Project
+
+
+class World:
+    """What the assets compute with: a test changes it between two runs."""
+
+    rows = 3
+    random = False
+
+
+@asset(group_name="sources")
+def raw() -> pd.DataFrame:
+    return pd.DataFrame({"x": range(World.rows)})
+
+
+@asset
+def clean(raw: pd.DataFrame) -> pd.DataFrame:
+    noise = np.random.default_rng().random(len(raw)) if World.random else 0.0
+    return raw.assign(noise=noise)
+
+
+class Watch:
+    """A project, a sensor over it, and the cursor between two ticks."""
+
+    def __init__(self, project: Project, sensor: Any, assets: Any = (raw, clean)) -> None:
+        self.project = project
+        self.sensor = sensor
+        self.assets = list(assets)
+        self.manager = with_receipts(InMemoryIOManager(), project.receipts)
+        self.definitions = Definitions(assets=self.assets, resources={"io_manager": self.manager})
+        self.cursor: str | None = None
+
+    def run(self, **kwargs: Any) -> None:
+        self.project.run(self.assets, self.manager, **kwargs)
+
+    def tick(self) -> SensorResult:
+        context = build_sensor_context(
+            instance=self.project.instance, cursor=self.cursor, definitions=self.definitions
+        )
+        result = self.sensor.evaluate_tick(context)
+        self.cursor = result.cursor
+        return result
+
+    def found(self) -> dict[str, Any]:
+        """Tick, and return the evaluations by asset."""
+        return {event.asset_key.to_user_string(): event for event in self.tick().asset_events}
+
+
+@pytest.fixture
+def watch(project: Project, monkeypatch: pytest.MonkeyPatch) -> Watch:
+    monkeypatch.setattr(World, "rows", 3)
+    monkeypatch.setattr(World, "random", False)
+    return Watch(project, build_drift_sensor([raw, clean]))
+
+
+def test_the_first_tick_judges_nothing_historic(watch: Watch) -> None:
+    watch.run()
+    tick = watch.tick()
+    assert not tick.asset_events
+    assert str(tick.skip_message).startswith("First look: what is materialized from now on is judged")
+    assert DriftCursor.parse(watch.cursor) == DriftCursor(
+        watch.project.instance.event_log_storage.get_maximum_record_id() or 0
+    )
+    assert watch.tick().skip_message == "Nothing was materialized since the last look."
+
+
+def test_every_materialization_is_judged_once_on_itself(watch: Watch) -> None:
+    watch.tick()
+    watch.run()
+    first = watch.found()
+    assert sorted(first) == ["clean", "raw"]
+    evaluation = first["clean"]
+    assert (evaluation.check_name, evaluation.passed) == ("drift", True)
+    event = watch.project.event("clean")
+    target = evaluation.target_materialization_data
+    assert (target.storage_id, target.run_id, target.timestamp) == (
+        event.storage_id,
+        event.run_id,
+        event.timestamp,
+    )
+    assert not watch.tick().asset_events
+    watch.run()
+    watch.run()
+    assert len(watch.tick().asset_events) == 4
+
+
+def test_unchanged_data_passes_and_is_said_so(watch: Watch) -> None:
+    watch.run()
+    watch.tick()
+    watch.run()
+    tick = watch.tick()
+    assert all(event.passed for event in tick.asset_events)
+    assert tick.skip_message == "2 materializations without drift."
+
+
+def test_what_changed_together_is_named_and_passes(watch: Watch) -> None:
+    watch.run()
+    watch.tick()
+    World.rows = 4
+    watch.run()
+    evaluation = watch.found()["clean"]
+    assert evaluation.passed
+    assert "| rows of clean | 3 | 4 | input raw |" in evaluation.metadata["ubunye/changes"].value
+    assert evaluation.metadata["ubunye/changed_with"].value == "input raw"
+    runs = watch.project.events("clean")
+    assert evaluation.metadata["ubunye/run"].value == runs[0].run_id
+    assert evaluation.metadata["ubunye/baseline_run"].value == runs[1].run_id
+
+
+def test_an_unexplained_change_fails_with_an_error(watch: Watch) -> None:
+    World.random = True
+    watch.run()
+    watch.tick()
+    watch.run()
+    tick = watch.tick()
+    evaluation = {event.asset_key.to_user_string(): event for event in tick.asset_events}["clean"]
+    assert not evaluation.passed
+    assert evaluation.severity is AssetCheckSeverity.ERROR
+    assert "unexplained" in [finding["kind"] for finding in evaluation.metadata["ubunye/findings"].value]
+    assert "clean: error: " in str(tick.skip_message)
+    assert "1 materialization without drift." in str(tick.skip_message)
+
+
+def test_a_changed_input_that_was_not_stored_so_breaks_custody(project: Project) -> None:
+    class Tampered(InMemoryIOManager):
+        def load_input(self, context: Any) -> Any:
+            return super().load_input(context).assign(x=0)
+
+    watch = Watch(project, build_drift_sensor([raw, clean]))
+    watch.manager = with_receipts(Tampered(), project.receipts)
+    watch.tick()
+    watch.run()
+    evaluation = watch.found()["clean"]
+    kinds = {f["kind"]: f["severity"] for f in evaluation.metadata["ubunye/findings"].value}
+    assert kinds["custody_broken"] == "error"
+    assert not evaluation.passed
+
+
+class TestPolicies:
+    def drifted(self, project: Project, sensor: Any, assets: Any = (raw, clean)) -> dict[str, Any]:
+        watch = Watch(project, sensor, assets)
+        watch.run()
+        watch.tick()
+        World.rows = 1
+        watch.run()
+        return watch.found()
+
+    @pytest.fixture(autouse=True)
+    def three_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(World, "rows", 3)
+
+    def test_one_for_all(self, project: Project) -> None:
+        found = self.drifted(
+            project, build_drift_sensor([raw, clean], policy=DriftPolicy(max_row_decrease=0.5))
+        )
+        assert [found[key].passed for key in ("raw", "clean")] == [False, False]
+        assert found["raw"].severity is AssetCheckSeverity.WARN
+
+    def test_one_for_each(self, project: Project) -> None:
+        policies = {"clean": DriftPolicy(min_rows=2, severities={"rows_out_of_bounds": "error"})}
+        found = self.drifted(project, build_drift_sensor([raw, clean], policy=policies))
+        assert [found[key].passed for key in ("raw", "clean")] == [True, False]
+        assert found["clean"].severity is AssetCheckSeverity.ERROR
+
+    @pytest.mark.parametrize(
+        "value", [{"min_rows": 2}, JsonMetadataValue({"min_rows": 2})], ids=["dict", "json"]
+    )
+    def test_declared_on_the_asset_and_overridden_on_the_sensor(self, value: Any, project: Project) -> None:
+        @asset(metadata={"ubunye/policy": value})
+        def bounded() -> pd.DataFrame:
+            return pd.DataFrame({"x": range(World.rows)})
+
+        found = self.drifted(project, build_drift_sensor([bounded]), [bounded])
+        assert not found["bounded"].passed
+        World.rows = 3
+        override = build_drift_sensor([bounded], policy={"bounded": DriftPolicy()})
+        assert self.drifted(project, override, [bounded])["bounded"].passed
+        # The panel is judged by the asset's own policy.
+        assert "| rows of bounded | 3 | 1 |  |" in project.metadata("bounded")["ubunye/changes"]
+
+    @pytest.mark.parametrize(
+        ("value", "message"),
+        [
+            (
+                {"min_row": 2},
+                r'metadata "ubunye/policy" of asset odd has min_row; known are severities, min_rows',
+            ),
+            ("strict", r'metadata "ubunye/policy" of asset odd is .*; expected a mapping'),
+            ({"min_rows": -1}, "a bound is 0 or more"),
+        ],
+    )
+    def test_one_that_cannot_be_read_is_named_and_the_others_are_judged(
+        self, value: Any, message: str, project: Project
+    ) -> None:
+        import re
+
+        @asset(metadata={"ubunye/policy": value})
+        def odd() -> pd.DataFrame:
+            return pd.DataFrame({"x": [1]})
+
+        watch = Watch(project, build_drift_sensor([odd, raw]), [odd, raw])
+        watch.tick()
+        watch.run()
+        tick = watch.tick()
+        assert [event.asset_key for event in tick.asset_events] == [AssetKey("raw")]
+        assert re.search(r"Not judged: odd: .*" + message, str(tick.skip_message))
+
+    def test_deterministic_false_is_never_unexplained(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(World, "random", True)
+        watch = Watch(project, build_drift_sensor([clean], policy=DriftPolicy(deterministic=False)))
+        watch.run()
+        watch.tick()
+        watch.run()
+        assert watch.found()["clean"].passed
+
+
+class TestSelections:
+    @pytest.mark.parametrize(
+        "assets",
+        [
+            [clean],
+            ["clean"],
+            [AssetKey("clean")],
+            AssetSelection.assets("clean"),
+            AssetSelection.groups("default"),
+        ],
+        ids=["definition", "text", "key", "selection", "group"],
+    )
+    def test_only_the_selected_are_judged(self, assets: Any, project: Project) -> None:
+        watch = Watch(project, build_drift_sensor(assets))
+        watch.tick()
+        watch.run()
+        assert list(watch.found()) == ["clean"]
+
+    def test_others_alone_are_nothing_new(self, project: Project) -> None:
+        watch = Watch(project, build_drift_sensor(["elsewhere"]))
+        watch.tick()
+        watch.run()
+        tick = watch.tick()
+        assert tick.skip_message == "None of the selected assets was materialized since the last look."
+        assert DriftCursor.parse(tick.cursor).storage_id == watch.project.event("clean").storage_id  # type: ignore[union-attr]
+
+    @pytest.mark.parametrize("assets", [[], "clean", clean], ids=["none", "a text", "one asset"])
+    def test_what_selects_nothing_is_refused(self, assets: Any) -> None:
+        with pytest.raises(ConfigurationError, match="expected a list"):
+            build_drift_sensor(assets)
+
+
+class TestCannotBeJudged:
+    def test_without_a_receipt(self, watch: Watch) -> None:
+        watch.tick()
+        watch.project.instance.report_runless_asset_event(AssetMaterialization(asset_key="clean"))
+        watch.run(selection=[raw])
+        tick = watch.tick()
+        assert [event.asset_key for event in tick.asset_events] == [AssetKey("raw")]
+        assert "Not judged: clean: its materialization has no receipt (is its IO manager wrapped?)" in str(
+            tick.skip_message
+        )
+
+    @pytest.mark.parametrize(
+        ("receipt", "message"),
+        [
+            ({"no": "record"}, "a JSON object without run_id"),
+            ("a text", "JSON that is a text"),
+            (
+                {
+                    "run_id": "r",
+                    "task_path": "a/b/c",
+                    "usecase": "a",
+                    "package": "b",
+                    "task_name": "c",
+                    "record_version": 3,
+                },
+                "a record of version 3; expected version 2 or older; upgrade ubunye-orchestrate",
+            ),
+        ],
+    )
+    def test_a_foreign_or_newer_receipt(self, receipt: Any, message: str, watch: Watch) -> None:
+        watch.tick()
+        foreign = AssetMaterialization(
+            asset_key="clean", metadata={"ubunye/receipt": JsonMetadataValue(receipt)}
+        )
+        watch.project.instance.report_runless_asset_event(foreign)
+        watch.run(selection=[raw])
+        tick = watch.tick()
+        assert [event.asset_key for event in tick.asset_events] == [AssetKey("raw")]
+        assert message in str(tick.skip_message)
+
+    def test_a_baseline_that_is_gone(self, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+        from ubunye_orchestrate.dagster_io import upstream
+
+        watch.run()
+        watch.tick()
+        watch.run()
+        monkeypatch.setattr(upstream, "materializations_by_id", lambda instance, ids: {})
+        tick = watch.tick()
+        assert not tick.asset_events
+        assert "Not judged: raw: its baseline, materialization" in str(tick.skip_message)
+        assert "is no longer in the event log" in str(tick.skip_message)
+
+    def test_a_fault_of_ours_is_one_assets_fault(self, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+        from ubunye_orchestrate.dagster_io import sensors
+
+        judge_event = sensors.judge_event
+
+        def fail_on_raw(event: Any, *args: Any) -> Any:
+            if event.asset_key == AssetKey("raw"):
+                raise RuntimeError("a bug")
+            return judge_event(event, *args)
+
+        monkeypatch.setattr(sensors, "judge_event", fail_on_raw)
+        watch.tick()
+        watch.run()
+        tick = watch.tick()
+        assert [event.asset_key for event in tick.asset_events] == [AssetKey("clean")]
+        assert "Not judged: raw: RuntimeError: a bug." in str(tick.skip_message)
+
+
+class TestCallbacks:
+    def test_they_get_what_did_not_pass_and_never_the_past(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(World, "random", True)
+        told: list[DriftReport] = []
+
+        def broken(report: DriftReport) -> None:
+            raise RuntimeError("the messenger is down")
+
+        callbacks: list[Callable[[DriftReport], None]] = [broken, told.append]
+        watch = Watch(project, build_drift_sensor([raw, clean], on_finding=callbacks))
+        watch.run()
+        watch.run()
+        watch.tick()
+        assert told == []
+        watch.run()
+        assert len(watch.tick().asset_events) == 2
+        assert [report.asset_key for report in told] == [AssetKey("clean")]
+        assert told[0].text.startswith("clean: error: ")
+        assert told[0].baseline is not None
+
+    def test_one_alone(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(World, "random", True)
+        told: list[DriftReport] = []
+        watch = Watch(project, build_drift_sensor([clean], on_finding=told.append))
+        watch.run()
+        watch.tick()
+        watch.run()
+        watch.tick()
+        assert len(told) == 1
+
+
+def test_a_new_environment_is_said_once_for_all_assets(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    watch.run()
+    watch.tick()
+    now = current_environment()
+    newer = now.model_copy(update={"packages": {**now.packages, "pandas": "99.0"}})
+    monkeypatch.setattr("ubunye_orchestrate.dagster_io.assembly.current_environment", lambda: newer)
+
+    def told() -> list[str]:
+        return [
+            finding["text"]
+            for event in watch.tick().asset_events
+            for finding in event.metadata["ubunye/findings"].value
+            if finding["kind"] == "environment_changed"
+        ]
+
+    watch.run()
+    (text,) = told()
+    assert "pandas" in text
+    watch.run()
+    assert told() == []
+    # Back again is another change.
+    monkeypatch.undo()
+    watch.run()
+    assert len(told()) == 1
+
+
+def test_partitions_are_judged_by_their_own_past(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(World, "rows", 3)
+
+    @asset(partitions_def=StaticPartitionsDefinition(["eu", "us"]))
+    def orders() -> pd.DataFrame:
+        return pd.DataFrame({"x": range(World.rows)})
+
+    watch = Watch(project, build_drift_sensor([orders]), [orders])
+    watch.run(partition_key="eu")
+    watch.tick()
+    World.rows = 4
+    watch.run(partition_key="us")
+    watch.run(partition_key="eu")
+    us, eu = watch.tick().asset_events
+    assert "first record" in us.description
+    assert "orders[eu]: " in eu.description
+    assert "| rows of orders | 3 | 4 |" in eu.metadata["ubunye/changes"].value
+
+
+def test_queries_do_not_grow_with_the_number_of_assets(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tables(count: int) -> list[Any]:
+        def make(number: int) -> Any:
+            @asset(name=f"table_{number}")
+            def table() -> pd.DataFrame:
+                return pd.DataFrame({"x": [number]})
+
+            return table
+
+        return [make(number) for number in range(count)]
+
+    def queries(count: int) -> int:
+        watch = Watch(project, build_drift_sensor(AssetSelection.all()), tables(count))
+        watch.run()
+        watch.tick()
+        watch.run()
+        storage = project.instance.event_log_storage
+        calls = 0
+        original = type(storage).get_event_records
+
+        def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            return original(self, *args, **kwargs)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(type(storage), "get_event_records", counted)
+            assert len(watch.tick().asset_events) == count
+        return calls
+
+    assert queries(2) == queries(12) == 2
+
+
+def test_more_than_one_tick_can_take_is_left_for_the_next(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ubunye_orchestrate.dagster_io.sensors._EVENTS_PER_TICK", 3)
+    watch.tick()
+    for _ in range(3):
+        watch.run()
+    assert [len(watch.tick().asset_events) for _ in range(3)] == [3, 3, 0]
+
+
+def test_a_cursor_of_another_program_begins_anew(watch: Watch) -> None:
+    watch.run()
+    watch.cursor = "12345-not-json"
+    tick = watch.tick()
+    assert "(the cursor could not be read)" in str(tick.skip_message)
+    assert not tick.asset_events
+    watch.run()
+    assert len(watch.tick().asset_events) == 2
+
+
+def test_the_daemon_can_store_what_a_tick_found(project_on_disk: Project) -> None:
+    from dagster import AssetCheckKey
+
+    watch = Watch(project_on_disk, build_drift_sensor([raw, clean]))
+    watch.tick()
+    watch.run()
+    for event in watch.tick().asset_events:
+        watch.project.instance.report_runless_asset_event(event)
+    history = watch.project.instance.event_log_storage.get_asset_check_execution_history(
+        AssetCheckKey(AssetKey("clean"), "drift"), limit=5
+    )
+    assert len(history) == 1

@@ -1,0 +1,413 @@
+"""Each private name of Dagster that is used, on a real instance: an upgrade that moves one fails here."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from dagster import (
+    AssetCheckResult,
+    AssetCheckSeverity,
+    AssetIn,
+    AssetKey,
+    AssetObservation,
+    AssetOut,
+    AssetSelection,
+    DagsterEventType,
+    DagsterInstance,
+    DailyPartitionsDefinition,
+    Definitions,
+    DynamicOut,
+    DynamicOutput,
+    Failure,
+    FilesystemIOManager,
+    InMemoryIOManager,
+    InputContext,
+    IOManager,
+    Output,
+    OutputContext,
+    RetryPolicy,
+    asset,
+    asset_check,
+    build_input_context,
+    build_output_context,
+    build_resources,
+    graph,
+    io_manager,
+    job,
+    materialize,
+    mem_io_manager,
+    multi_asset,
+    op,
+)
+
+from ubunye_orchestrate.dagster_io import upstream
+
+from .conftest import Project
+
+
+class Probe(IOManager):
+    """Runs a function in the middle of a step, as our IO managers run."""
+
+    def __init__(
+        self, on_output: Callable[..., Any] | None = None, on_input: Callable[..., Any] | None = None
+    ):
+        self.on_output, self.on_input = on_output, on_input
+        self.seen: list[Any] = []
+
+    def handle_output(self, context: OutputContext, obj: Any) -> None:
+        if self.on_output:
+            self.seen.append(self.on_output(context))
+
+    def load_input(self, context: InputContext) -> Any:
+        if self.on_input:
+            self.seen.append(self.on_input(context))
+        return 1
+
+
+@asset
+def one() -> int:
+    return 1
+
+
+@pytest.fixture
+def instance(project_on_disk: Project) -> DagsterInstance:
+    return project_on_disk.instance
+
+
+def run(assets: Any, probe: IOManager, instance: DagsterInstance, **kwargs: Any) -> Any:
+    return materialize(assets, instance=instance, resources={"io_manager": probe}, **kwargs)
+
+
+def test_every_function_has_a_test_here() -> None:
+    source = inspect.getsource(inspect.getmodule(test_every_function_has_a_test_here))  # type: ignore[arg-type]
+    for name in upstream.__all__:
+        if inspect.isfunction(getattr(upstream, name)):
+            assert f"upstream.{name}(" in source or f"upstream.{name})" in source, (
+                f"no test calls upstream.{name}"
+            )
+
+
+def test_step_context(instance: DagsterInstance) -> None:
+    @asset
+    def two(one: int) -> int:
+        return one
+
+    probe = Probe(lambda c: upstream.step_context(c), lambda c: upstream.step_context(c))
+    run([one, two], probe, instance)
+    assert [upstream.step_key(step) for step in probe.seen] == ["one", "two", "two"]
+    assert upstream.step_context(build_output_context(asset_key="x")) is None
+    assert upstream.step_context(build_input_context(asset_key="x")) is None
+
+
+def test_instance_of(instance: DagsterInstance) -> None:
+    probe = Probe(lambda c: upstream.instance_of(c))
+    run([one], probe, instance)
+    assert probe.seen == [instance]
+
+
+def test_attempt_of(instance: DagsterInstance) -> None:
+    tries: list[int] = []
+
+    def failing(context: OutputContext) -> None:
+        tries.append(upstream.attempt_of(upstream.step_context(context)))
+        if len(tries) < 3:
+            raise ValueError("again")
+
+    @asset(retry_policy=RetryPolicy(max_retries=2))
+    def flaky() -> int:
+        return 1
+
+    run([flaky], Probe(failing), instance)
+    assert tries == [0, 1, 2]
+
+
+def test_what_the_step_is(instance: DagsterInstance) -> None:
+    @multi_asset(
+        outs={"a": AssetOut(group_name="g", code_version="3"), "b": AssetOut()},
+        ins={"one": AssetIn("one")},
+        internal_asset_deps={"a": {AssetKey("one")}, "b": {AssetKey("a")}},
+    )
+    def both(one: int):  # type: ignore[no-untyped-def]
+        yield Output(1, "a")
+        yield Output(1, "b")
+
+    def look(context: OutputContext) -> Any:
+        step = upstream.step_context(context)
+        return (
+            upstream.assets_of_step(step),
+            upstream.step_outputs(step),
+            upstream.node_of(step),
+            dict(upstream.asset_groups(step)),
+        )
+
+    probe = Probe(look)
+    run([one, both], probe, instance)
+    assets, outputs, node, groups = probe.seen[-1]
+    assert assets == (
+        upstream.AssetOfStep(AssetKey("a"), "g", "3", (AssetKey("one"),)),
+        upstream.AssetOfStep(AssetKey("b"), "default", None, ()),
+    )
+    assert (outputs, node) == (("a", "b"), "both")
+    assert groups == {AssetKey("one"): "default", AssetKey("a"): "g", AssetKey("b"): "default"}
+
+
+def test_compute_function_and_config(instance: DagsterInstance) -> None:
+    @asset(config_schema={"limit": int})
+    def limited() -> int:
+        return 1
+
+    def look(context: OutputContext) -> Any:
+        step = upstream.step_context(context)
+        return upstream.compute_function(step), upstream.op_config(step)
+
+    probe = Probe(look)
+    run([limited], probe, instance, run_config={"ops": {"limited": {"config": {"limit": 3}}}})
+    function, config = probe.seen[0]
+    assert function.__name__ == "limited"
+    assert config == {"limit": 3}
+    probe = Probe(look)
+    run([one], probe, instance)
+    assert probe.seen[0][1] is None
+
+
+def test_mapping_of(instance: DagsterInstance) -> None:
+    @op(out=DynamicOut())
+    def fan():  # type: ignore[no-untyped-def]
+        yield DynamicOutput(1, "first")
+
+    @op
+    def use(x):  # type: ignore[no-untyped-def]
+        return x
+
+    probe = Probe(lambda c: upstream.mapping_of(c.step_key))
+
+    @job(resource_defs={"io_manager": io_manager(lambda _: probe)})
+    def mapped() -> None:
+        fan().map(use)
+
+    mapped.execute_in_process(instance=instance)
+    assert probe.seen == [None, "first"]
+
+
+def test_set_data_version(instance: DagsterInstance) -> None:
+    def version(context: OutputContext) -> None:
+        upstream.set_data_version(upstream.step_context(context), context.asset_key, "sha256:1")
+
+    run([one], Probe(version), instance)
+    (event,) = instance.fetch_materializations(AssetKey("one"), limit=1).records
+    assert event.asset_materialization is not None
+    assert event.asset_materialization.tags is not None
+    assert event.asset_materialization.tags["dagster/data_version"] == "sha256:1"
+    assert event.asset_materialization.tags["dagster/data_version_is_user_provided"] == "true"
+
+
+def test_add_partition_metadata(instance: DagsterInstance) -> None:
+    @asset(partitions_def=DailyPartitionsDefinition("2024-01-01", end_date="2024-01-04"))
+    def daily(context) -> int:  # type: ignore[no-untyped-def]
+        context.add_asset_metadata({"theirs": 1}, partition_key="2024-01-01")
+        return 1
+
+    def add(context: OutputContext) -> None:
+        for key in context.asset_partition_keys:
+            step = upstream.step_context(context)
+            upstream.add_partition_metadata(step, context.asset_key, key, {"ours": key, "theirs": 2})
+
+    run([daily], Probe(add), instance, partition_key="2024-01-01")
+    (event,) = instance.fetch_materializations(AssetKey("daily"), limit=1).records
+    assert event.asset_materialization is not None
+    metadata = {name: value.value for name, value in event.asset_materialization.metadata.items()}
+    assert metadata == {"theirs": 1, "ours": "2024-01-01"}
+
+
+def test_the_event_log(instance: DagsterInstance) -> None:
+    assert upstream.head_of_event_log(instance) == 0
+    partitions = DailyPartitionsDefinition("2024-01-01", end_date="2024-01-04")
+
+    @asset(partitions_def=partitions)
+    def daily() -> int:
+        return 1
+
+    run([one], InMemoryIOManager(), instance)
+    between = upstream.head_of_event_log(instance)
+    for day in (1, 2, 1):
+        run([daily], InMemoryIOManager(), instance, partition_key=f"2024-01-0{day}")
+    events = upstream.materializations_after(instance, 0, 10)
+    assert [(e.asset_key, e.partition_key) for e in events] == [
+        (AssetKey("one"), None),
+        (AssetKey("daily"), "2024-01-01"),
+        (AssetKey("daily"), "2024-01-02"),
+        (AssetKey("daily"), "2024-01-01"),
+    ]
+    assert [e.storage_id for e in events] == sorted(e.storage_id for e in events)
+    assert list(upstream.materializations_after(instance, between, 10)) == list(events[1:])
+    assert list(upstream.materializations_after(instance, 0, 2)) == list(events[:2])
+    ids = upstream.latest_materialization_ids(
+        instance, AssetKey("daily"), ["2024-01-01", "2024-01-02", "2024-01-03"]
+    )
+    assert ids == {"2024-01-01": events[3].storage_id, "2024-01-02": events[2].storage_id}
+    found = upstream.materializations_by_id(instance, [events[0].storage_id, events[2].storage_id, 10**9])
+    assert {storage_id: e.run_id for storage_id, e in found.items()} == {
+        events[0].storage_id: events[0].run_id,
+        events[2].storage_id: events[2].run_id,
+    }
+    assert upstream.materializations_by_id(instance, []) == {}
+    assert len(upstream.materializations_by_id(instance, range(1_200))) == 4
+
+
+def test_planned_asset_and_error_of(instance: DagsterInstance) -> None:
+    class OwnError(Exception):
+        pass
+
+    @asset
+    def fails() -> int:
+        raise OwnError("two\nlines")
+
+    @asset
+    def stops() -> int:
+        raise Failure("stop")
+
+    @asset
+    def mistyped() -> int:
+        return "text"  # type: ignore[return-value]
+
+    result = run([fails, stops, mistyped], InMemoryIOManager(), instance, raise_on_error=False)
+    planned = instance.all_logs(result.run_id, of_type=DagsterEventType.ASSET_MATERIALIZATION_PLANNED)
+    assert sorted(upstream.planned_asset(event) for event in planned) == [
+        (AssetKey("fails"), []),
+        (AssetKey("mistyped"), []),
+        (AssetKey("stops"), []),
+    ]
+    failures = instance.all_logs(result.run_id, of_type=DagsterEventType.STEP_FAILURE)
+    errors = {event.step_key: upstream.error_of(event) for event in failures}
+    assert errors["fails"] == "OwnError: two\nlines"
+    assert errors["stops"] == "Failure: stop"
+    assert str(errors["mistyped"]).startswith("DagsterTypeCheckDidNotPass: Type check failed")
+    started = instance.all_logs(result.run_id, of_type=DagsterEventType.STEP_START)
+    assert upstream.error_of(started[0]) is None
+
+
+def test_planned_partitions_of_a_range(instance: DagsterInstance) -> None:
+    @asset(partitions_def=DailyPartitionsDefinition("2024-01-01", end_date="2024-01-04"))
+    def daily() -> int:
+        return 1
+
+    result = run([daily], InMemoryIOManager(), instance, partition_key="2024-01-02")
+    planned = instance.all_logs(result.run_id, of_type=DagsterEventType.ASSET_MATERIALIZATION_PLANNED)
+    assert [upstream.planned_asset(event) for event in planned] == [(AssetKey("daily"), ["2024-01-02"])]
+
+
+def test_report_observation(instance: DagsterInstance) -> None:
+    result = run([one], InMemoryIOManager(), instance)
+    dagster_run = instance.get_run_by_id(result.run_id)
+    assert dagster_run is not None
+    observation = AssetObservation("one", description="seen", metadata={"a": 1})
+    upstream.report_observation(instance, dagster_run, "one", observation)
+    (record,) = instance.fetch_observations(AssetKey("one"), limit=5).records
+    assert (record.run_id, record.event_log_entry.step_key) == (result.run_id, "one")
+    assert record.asset_observation == observation
+
+
+def test_default_io_manager(instance: DagsterInstance) -> None:
+    with build_resources({"io": upstream.default_io_manager()}, instance=instance) as resources:
+        assert upstream.keeps_values_whole(resources.io)
+
+
+def test_keeps_values_whole(instance: DagsterInstance) -> None:
+    kept: list[bool] = []
+
+    @io_manager
+    def looks(context):  # type: ignore[no-untyped-def]
+        inner = FilesystemIOManager(base_dir=instance.storage_directory())
+        kept.append(upstream.keeps_values_whole(inner.create_io_manager(context)))
+        return InMemoryIOManager()
+
+    materialize([one], instance=instance, resources={"io_manager": looks})
+    assert kept == [True]
+    assert upstream.keeps_values_whole(InMemoryIOManager())
+    assert not upstream.keeps_values_whole(Probe())
+
+
+def test_replace_definitions_and_resources(instance: DagsterInstance) -> None:
+    @graph
+    def nothing() -> None: ...
+
+    defs = Definitions(assets=[one], resources={"x": 1}, metadata={"kept": "yes"})
+    replaced = upstream.replace_definitions(defs, resources={"x": 2})
+    assert (replaced.resources, replaced.assets, replaced.metadata) == ({"x": 2}, defs.assets, defs.metadata)
+    assert defs.resources == {"x": 1}
+    probe = Probe(lambda c: "asset")
+    own = upstream.replace_resources(one, {"io_manager": io_manager(lambda _: probe)})
+    materialize([own], instance=instance)
+    assert probe.seen == ["asset"]
+    assert own.keys == one.keys
+
+    @op
+    def make():  # type: ignore[no-untyped-def]
+        return 1
+
+    @job(resource_defs={"io_manager": mem_io_manager})
+    def by_ops() -> None:
+        make()
+
+    probe = Probe(lambda c: "job")
+    replaced_job = upstream.replace_resources(by_ops, {"io_manager": io_manager(lambda _: probe)})
+    replaced_job.execute_in_process(instance=instance)
+    assert probe.seen == ["job"]
+
+
+def test_the_project_and_its_assets(instance: DagsterInstance) -> None:
+    @asset(metadata={"a": 1})
+    def described() -> int:
+        return 1
+
+    repository = Definitions(assets=[one, described]).get_repository_def()
+    assert upstream.keys_in_project(repository, AssetSelection.all()) == [
+        AssetKey("described"),
+        AssetKey("one"),
+    ]
+    assert upstream.metadata_in_project(repository, AssetKey("described"))["a"] in (1, _int(1))
+    assert upstream.metadata_in_project(repository, AssetKey("gone")) == {}
+
+
+def test_metadata_of_checked(instance: DagsterInstance) -> None:
+    @asset(metadata={"a": 1})
+    def described() -> int:
+        return 1
+
+    seen: list[Any] = []
+
+    @asset_check(asset=described)
+    def looks(context) -> AssetCheckResult:  # type: ignore[no-untyped-def]
+        seen.append(upstream.metadata_of_checked(context, AssetKey("described")))
+        return AssetCheckResult(passed=True)
+
+    materialize([described, looks], instance=instance, resources={"io_manager": InMemoryIOManager()})
+    assert seen[0]["a"] in (1, _int(1))
+
+
+def test_check_evaluation_on(instance: DagsterInstance) -> None:
+    run([one], InMemoryIOManager(), instance)
+    (event,) = instance.fetch_materializations(AssetKey("one"), limit=1).records
+    evaluation = upstream.check_evaluation_on(
+        AssetKey("one"),
+        "drift",
+        passed=False,
+        severity=AssetCheckSeverity.WARN,
+        description="text",
+        metadata={},
+        storage_id=event.storage_id,
+        run_id=event.run_id,
+        timestamp=event.timestamp,
+    )
+    instance.report_runless_asset_event(evaluation)
+    assert evaluation.target_materialization_data is not None
+    assert evaluation.target_materialization_data.storage_id == event.storage_id
+
+
+def _int(value: int) -> Any:
+    from dagster import MetadataValue
+
+    return MetadataValue.int(value)
