@@ -17,7 +17,6 @@ PORTION_TEXT: Final = 16 * 2**20
 """About how many bytes of text one portion comes to at most; a single row may be more."""
 
 _SMALL_ROWS: Final = PORTION_ROWS // 4
-_WAITING_BYTES: Final = 16 * 2**20
 
 
 class Portions:
@@ -30,7 +29,7 @@ class Portions:
     def __init__(self) -> None:
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = 0
-        self._waiting_bytes = 0
+        self._waiting_text = 0
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Take a batch; give the portions that are due."""
@@ -40,13 +39,13 @@ class Portions:
         elif batch.num_rows:
             self._waiting.append(batch)
             self._waiting_rows += batch.num_rows
-            self._waiting_bytes += batch.nbytes
-            if self._waiting_rows >= PORTION_ROWS or self._waiting_bytes >= _WAITING_BYTES:
+            self._waiting_text += int(row_weights(batch).sum())
+            if self._waiting_rows >= PORTION_ROWS or self._waiting_text >= PORTION_TEXT:
                 yield from self.rest()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """Give the portions of what is still waiting."""
-        waiting, self._waiting, self._waiting_rows, self._waiting_bytes = self._waiting, [], 0, 0
+        waiting, self._waiting, self._waiting_rows, self._waiting_text = self._waiting, [], 0, 0
         for batch in _put_together(waiting):
             yield from _cut(batch)
 

@@ -21,6 +21,7 @@ __all__ = ["row_weights"]
 
 _FLAT: Final = 24  # bytes of text of a number or a time, about; no flat value but text and bytes has far more
 _PUNCTUATION: Final = 4  # quotes, colon, comma
+_WIDE: Final = (pat.is_large_string, pat.is_large_binary)
 
 
 def row_weights(batch: pa.RecordBatch) -> Ints:
@@ -45,10 +46,8 @@ def _weights(values: pa.Array) -> Ints | int:
         return 2 * _view_lengths(values)
     if pat.is_fixed_size_binary(t):
         return 2 * int(t.byte_width)
-    if pat.is_string(t) or pat.is_binary(t):
-        return _lengths(values, np.dtype(np.int32))
-    if pat.is_large_string(t) or pat.is_large_binary(t):
-        return _lengths(values, np.dtype(np.int64))
+    if _has_offsets(t):
+        return np.diff(_offsets(values)) + _PUNCTUATION
     if pat.is_dictionary(t) or pat.is_run_end_encoded(t):
         return _weights_at(*positions_and_values(values))
     if pat.is_struct(t):
@@ -63,12 +62,16 @@ def _weights(values: pa.Array) -> Ints | int:
     return _FLAT
 
 
-def _lengths(values: pa.Array, dtype: np.dtype[np.int32] | np.dtype[np.int64]) -> Ints | int:
+def _has_offsets(t: pa.DataType) -> bool:
+    return any(is_kind(t) for is_kind in (pat.is_string, pat.is_binary, *_WIDE))
+
+
+def _offsets(values: pa.Array) -> Ints:
     if len(values) == 0:
-        return 0
+        return np.zeros(1, np.int64)
+    dtype = np.dtype(np.int64 if any(is_kind(values.type) for is_kind in _WIDE) else np.int32)
     at = values.offset * dtype.itemsize
-    offsets = np.frombuffer(values.buffers()[1], dtype, len(values) + 1, at)
-    return np.diff(offsets).astype(np.int64) + _PUNCTUATION
+    return np.frombuffer(values.buffers()[1], dtype, len(values) + 1, at).astype(np.int64, copy=False)
 
 
 def _view_lengths(values: pa.Array) -> Ints | int:
@@ -82,14 +85,18 @@ def _view_lengths(values: pa.Array) -> Ints | int:
 
 
 def _weights_at(positions: pa.Array, stored: pa.Array) -> Ints | int:
-    weights = _weights(stored)
-    if isinstance(weights, int):
-        return weights
     valid = valid_mask(positions)
-    at = positions.to_numpy(zero_copy_only=False) if valid is None else positions.fill_null(0).to_numpy()
-    if not len(weights):
+    at = (positions if valid is None else positions.fill_null(0)).to_numpy()
+    stored = storage_of(stored)
+    if not len(stored):
         return _FLAT
-    return weights[at] if valid is None else np.where(valid, weights[at], 0)
+    if _has_offsets(stored.type):  # a batch of few rows may point at many stored values
+        offsets = _offsets(stored)
+        weights: Ints | int = offsets[at + 1] - offsets[at] + _PUNCTUATION
+    else:
+        weights = _weights(stored)
+        weights = weights if isinstance(weights, int) else weights[at]
+    return weights if valid is None else np.where(valid, weights, 0)
 
 
 def _weights_of_elements(elements: ElementsOf, values: pa.Array) -> Ints:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
 from ubunye_orchestrate.hashing.kernels.texts import FaultyValueError, Texts
 
@@ -26,7 +27,7 @@ def storage_of(values: pa.Array) -> pa.Array:
 
 def positions_and_values(values: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return, of a dictionary or run-end-encoded array, each row's position and the stored values."""
-    if pa.types.is_dictionary(values.type):
+    if pat.is_dictionary(values.type):
         return values.indices, values.dictionary
     rows = np.arange(values.offset, values.offset + len(values))
     return pa.array(np.searchsorted(values.run_ends.to_numpy(), rows, side="right")), values.values
@@ -36,17 +37,38 @@ def encoded_texts(positions: pa.Array, stored: pa.Array, texts_of: Callable[[pa.
     """Return the text of ``stored[positions[i]]`` for each i, null where the position is."""
     stored = storage_of(stored)
     if len(stored) > len(positions):
-        try:
-            few = pc.take(stored, positions)
-        except pa.ArrowNotImplementedError:
-            few = None  # there are layouts that Arrow cannot take from; text can always be taken
-        if few is not None:
-            return texts_of(few)
+        if _can_be_taken(stored.type):
+            return texts_of(pc.take(stored, positions))
+        positions, stored = _trimmed(positions, stored)
     try:
         texts = texts_of(stored)
     except FaultyValueError:
         return _texts_of_used(positions, stored, texts_of)
     return texts.at(positions)
+
+
+def _can_be_taken(t: pa.DataType) -> bool:
+    """Whether ``pc.take`` is to be trusted with the type.
+
+    Arrow cannot take from views and what holds them; where it does so all the same (a list view of an
+    extension of string views, pyarrow 19 to 26), what it gives is memory that it has freed.
+    """
+    return not (
+        pat.is_nested(t)
+        or pat.is_string_view(t)
+        or pat.is_binary_view(t)
+        or pat.is_dictionary(t)
+        or pat.is_run_end_encoded(t)
+    )
+
+
+def _trimmed(positions: pa.Array, stored: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Leave out the stored values before the first and after the last that are pointed at."""
+    ends = pc.min_max(positions)
+    first, last = ends["min"].as_py(), ends["max"].as_py()
+    if first is None:
+        return positions, stored[:0]
+    return pc.subtract(positions, pa.scalar(first, positions.type)), stored[first : last + 1]
 
 
 def _texts_of_used(positions: pa.Array, stored: pa.Array, texts_of: Callable[[pa.Array], Texts]) -> Texts:
@@ -66,7 +88,7 @@ def _texts_of_used(positions: pa.Array, stored: pa.Array, texts_of: Callable[[pa
 def decoded(values: pa.Array) -> pa.Array:
     """Return flat values without extension, dictionary and runs, views as plain strings."""
     values = storage_of(values)
-    if pa.types.is_dictionary(values.type) or pa.types.is_run_end_encoded(values.type):
+    if pat.is_dictionary(values.type) or pat.is_run_end_encoded(values.type):
         positions, stored = positions_and_values(values)
         return pc.take(decoded(stored), positions)
-    return pc.cast(values, pa.large_string()) if pa.types.is_string_view(values.type) else values
+    return pc.cast(values, pa.large_string()) if pat.is_string_view(values.type) else values
