@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -94,9 +95,60 @@ def record(run_id: str, day: int, content: str = "x", **fields: Any) -> RunRecor
     return RunRecord(**{**given, **fields})
 
 
+def save_asset(
+    store: RecordStore,
+    run_id: str,
+    day: int,
+    key: list[str],
+    content: str,
+    *,
+    reads: dict[str, str] | None = None,
+    dagster_run: str | None = None,
+    attempt: int = 0,
+    **fields: Any,
+) -> None:
+    """Save a run of an asset whose output has a content, and which read the same run of other assets.
+
+    ``reads``: the content of each asset that was read.
+    """
+
+    def step(name: str, direction: str, of: str, **more: Any) -> StepRecord:
+        digest = hashlib.sha256(f"{name} {of}".encode()).hexdigest()
+        return StepRecord(
+            name=name,
+            direction=direction,
+            row_count=3,
+            schema_hash="sha256:s",
+            data_hash=f"sha256:{digest}",
+            hash_method="rows-v1",
+            hash_scope="stored_table",
+            **more,
+        )
+
+    run = dagster_run or run_id
+    task = "__".join(key)
+    store.save(
+        record(
+            run_id,
+            day,
+            package="default",
+            task_name=task,
+            task_path=f"default/default/{task}",
+            inputs=[
+                step(name, "input", of, producer=[Producer(run_id=run, storage_id=day)])
+                for name, of in (reads or {}).items()
+            ],
+            outputs=[step("/".join(key), "output", content)],
+            dagster={"run_id": run, "asset_key": key, "partition_keys": [], "attempt": attempt},
+            **fields,
+        )
+    )
+
+
 @pytest.fixture
 def make() -> SimpleNamespace:
     return SimpleNamespace(
+        save_asset=save_asset,
         cases=CASES,
         printed=printed,
         mirror_of=mirror_of,
