@@ -387,6 +387,7 @@ def test_where_a_listing_has_no_times_the_records_say_it(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(memory, "ls", without_times)
     assert [record.run_id for record in store.list_runs(*TASK, limit=2)] == ["r2", "r1"]
+    assert store.run_ids(*TASK) == ["r2", "r1", "r0"]
 
 
 def test_the_engines_records_are_all_read() -> None:

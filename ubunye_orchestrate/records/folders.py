@@ -11,9 +11,8 @@ import os
 import stat
 import time
 import uuid
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -34,14 +33,13 @@ _WITH_BUCKETS = frozenset(["abfs", "abfss", "az", "gcs", "gs", "s3", "s3a"])
 _TIMES = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One name in a folder."""
+class Entry(NamedTuple):
+    """One name in a folder. A tuple, since a folder may hold a hundred thousand."""
 
     name: str
     is_folder: bool
     modified: float | None
-    """Seconds since the epoch; None where the listing does not say."""
+    """Seconds since the epoch (0 where there is a problem); None where the listing does not say."""
     size: int | None = None
     """Bytes; None where the listing does not say."""
     problem: str | None = None
@@ -281,7 +279,7 @@ def _local_entry(entry: os.DirEntry[str]) -> Entry:
     try:
         found = entry.stat()
     except OSError as e:
-        return Entry(entry.name, is_folder=False, modified=None, problem=e.strerror or str(e))
+        return Entry(entry.name, is_folder=False, modified=0.0, problem=e.strerror or str(e))
     is_folder = stat.S_ISDIR(found.st_mode)
     problem = None if is_folder or stat.S_ISREG(found.st_mode) else "no regular file"
     return Entry(entry.name, is_folder, found.st_mtime_ns / 1e9, found.st_size, problem)

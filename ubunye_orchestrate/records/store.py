@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import operator
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -30,6 +31,8 @@ OnInvalid = Callable[[str, RecordError], None]
 
 Wanted = Callable[[str], bool]
 """Tells by a run id, which is the file's stem, whether the record may be wanted: others are not read."""
+
+_newest = operator.attrgetter("modified", "name")
 
 _FRACTION = re.compile(r"\.\d+")
 
@@ -113,7 +116,8 @@ class RecordStore:
         found: list[str] = []
         for folder in self._task_folders(usecase, package, task):
             files = [entry for entry in self._folder.entries(folder) if _is_record(entry)]
-            found += [entry.name.removesuffix(SUFFIX) for entry in sorted(files, key=_newest, reverse=True)]
+            files.sort(key=lambda entry: (entry.modified or 0.0, entry.name), reverse=True)
+            found += [entry.name.removesuffix(SUFFIX) for entry in files]
         return found
 
     def delete(self, usecase: str, package: str, task: str, run_id: str) -> None:
@@ -179,21 +183,22 @@ class RecordStore:
         self, folder: str, entries: list[Entry], report: OnInvalid, wanted: Wanted | None = None
     ) -> Iterator[RunRecord]:
         files = [entry for entry in entries if _is_record(entry)]
-        stems = {entry.name.removesuffix(SUFFIX) for entry in files}
+        present = files
         if wanted is not None:
             files = [entry for entry in files if wanted(entry.name.removesuffix(SUFFIX))]
-        if all(entry.modified is not None or entry.problem for entry in files):
-            files.sort(key=_newest, reverse=True)
-            yield from self._readable(folder, files, stems, report)
+        if all(entry.modified is not None for entry in files):
+            files = sorted(files, key=_newest, reverse=True)
+            yield from self._readable(folder, files, present, report)
         else:
             # The store's listing has no times, so the records have to say.
-            records = self._readable(folder, files, stems, report)
+            records = self._readable(folder, files, present, report)
             yield from sorted(records, key=lambda r: (r.ended_at or "", r.run_id), reverse=True)
 
     def _readable(
-        self, folder: str, files: list[Entry], stems: set[str], report: OnInvalid
+        self, folder: str, files: list[Entry], present: list[Entry], report: OnInvalid
     ) -> Iterator[RunRecord]:
         claimed: dict[str, str] = {}
+        stems: set[str] = set()  # made when a file is the first to have another run id than its name
         for entry in files:
             path = f"{folder}/{entry.name}"
             try:
@@ -203,15 +208,17 @@ class RecordStore:
                 if record is None:
                     continue
                 stem = entry.name.removesuffix(SUFFIX)
+                if record.run_id != stem and not stems:
+                    stems = {other.name.removesuffix(SUFFIX) for other in present}
                 if record.run_id != stem and record.run_id in stems:
                     raise InvalidRecordError(
                         f"{self._folder.shown(path)}: found run id {record.run_id!a}, which has a file of "
                         "its own; expected one file for each run id; delete the copy"
                     )
-                other = claimed.setdefault(record.run_id, entry.name)
-                if other != entry.name:
+                first = claimed.setdefault(record.run_id, entry.name)
+                if first != entry.name:
                     raise InvalidRecordError(
-                        f"{self._folder.shown(path)}: found run id {record.run_id!a}, which {other!a} has "
+                        f"{self._folder.shown(path)}: found run id {record.run_id!a}, which {first!a} has "
                         "too; expected one file for each run id; delete the copy"
                     )
             except RecordError as e:
@@ -251,10 +258,6 @@ def parse_time(text: str) -> datetime | None:
 
 def _is_record(entry: Entry) -> bool:
     return entry.name.endswith(SUFFIX) and entry.name != SUFFIX and not entry.is_folder
-
-
-def _newest(entry: Entry) -> tuple[float, str]:
-    return entry.modified or 0.0, entry.name
 
 
 def _names(name: str) -> list[str]:
