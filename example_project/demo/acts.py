@@ -170,14 +170,9 @@ def _tell(found: Sequence[Found], screen: Screen) -> None:
         if f not in changed and "input_changed" in f.kinds:
             screen.finding(f.table, "as before, although an input changed", "green")
     rest = [f for f in found if f not in changed and "input_changed" not in f.kinds]
-    screen.finding(f"the other {len(rest)}", _rest(rest), "green")
-
-
-def _rest(rest: Sequence[Found]) -> str:
-    noted = sum("code_changed" in f.kinds for f in rest)
-    if not noted:
-        return "as before"
-    return f"as before; {noted} share the folder of the edited file, and reach none of what was edited"
+    edited = any("code_changed" in f.kinds for f in rest)
+    told = "as before: code in their folder changed, but nothing that they reach" if edited else "as before"
+    screen.finding(f"the other {len(rest)}", told, "green")
 
 
 def table_name(key: dg.AssetKey, partition: str | None) -> str:

@@ -6,12 +6,13 @@ import textwrap
 from typing import IO
 
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 __all__ = ["Screen"]
 
 WIDTH = 80
 _INDENT = "   "
+_TABLE_COLUMN = 30
 
 
 class Screen:
@@ -19,48 +20,53 @@ class Screen:
 
     def __init__(self, file: IO[str] | None = None) -> None:
         """Print to ``file``, standard output by default."""
-        self._console = Console(file=file, width=WIDTH, highlight=False, soft_wrap=True)
+        self._console = Console(file=file, width=WIDTH, soft_wrap=True)
         self._column = 0
 
     def heading(self, text: str) -> None:
         """Print a heading with an empty line before it."""
-        self._print(f"\n[bold]{escape(text)}[/bold]")
+        self._print("")
+        self._print(text, "bold")
 
     def paragraph(self, text: str, style: str = "") -> None:
         """Print an indented paragraph, broken at 80 columns."""
-        for part in textwrap.wrap(text, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT):
-            self._print(f"[{style}]{escape(part)}[/]" if style else escape(part))
+        for line in textwrap.wrap(text, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT):
+            self._print(line, style)
 
     def finding(self, table: str, text: str, style: str) -> None:
         """Print what was found about a table: its name in a column of its own, then the text."""
-        column = 33
-        lines = textwrap.wrap(text, WIDTH - column)
-        for position, part in enumerate(lines):
-            name = f"{_INDENT}{table}" if position == 0 else ""
-            self._print(f"{escape(name):<{column}}[{style}]{escape(part)}[/]")
+        name = f"{_INDENT}{table}"
+        for line in textwrap.wrap(text, WIDTH - len(_INDENT) - _TABLE_COLUMN):
+            self._print_parts((f"{name:<{len(_INDENT) + _TABLE_COLUMN}}", ""), (line, style))
+            name = ""
 
     def difference(self, old: str, new: str) -> None:
         """Print an edit as two lines, the way a diff does."""
-        self._print(f"{_INDENT}  [red]- {escape(old)}[/]")
-        self._print(f"{_INDENT}  [green]+ {escape(new)}[/]")
+        self._print(f"{_INDENT}  - {old}", "red")
+        self._print(f"{_INDENT}  + {new}", "green")
 
     def word(self, text: str) -> None:
         """Print a word of a line that grows while work goes on."""
-        if self._column + len(text) + 1 > WIDTH:
-            self._console.print()
-            self._column = 0
+        if self._column + 1 + len(text) > WIDTH:
+            self._end_line()
         lead = _INDENT if self._column == 0 else " "
-        self._console.print(f"[dim]{lead}{escape(text)}[/]", end="")
+        self._console.print(Text(lead + text, "dim"), end="")
         self._console.file.flush()
         self._column += len(lead) + len(text)
 
     def as_is(self, text: str) -> None:
         """Print a command or what a program printed, its lines kept as they are."""
-        for part in text.splitlines():
-            self._print(escape(part))
+        for line in text.splitlines():
+            self._print(line)
 
-    def _print(self, markup: str) -> None:
+    def _print(self, text: str, style: str = "") -> None:
+        self._print_parts((text, style))
+
+    def _print_parts(self, *parts: tuple[str, str]) -> None:
+        self._end_line()
+        self._console.print(Text.assemble(*parts))
+
+    def _end_line(self) -> None:
         if self._column:
             self._console.print()
             self._column = 0
-        self._console.print(markup)
