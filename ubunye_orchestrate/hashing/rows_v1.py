@@ -21,6 +21,7 @@ __all__ = ["LaneSums", "data_hash", "lane_sums_of_lines", "schema_hash"]
 
 _MODULUS = 2**64
 _DIGEST_BYTES = 32
+_COPIED_BYTES = 2**20
 _LINES_AT_ONCE = 512  # their bytes and digests stay in the processor's cache
 
 
@@ -80,8 +81,9 @@ def _sums_of_array(lines: pa.Array) -> tuple[int, tuple[int, int]]:
     for start in range(lines.offset, lines.offset + len(lines), _LINES_AT_ONCE):
         stop = min(start + _LINES_AT_ONCE, lines.offset + len(lines))
         ends = offsets[start : stop + 1]
-        # One copy of the stretch: slices of a bytes object are cheaper than of a buffer.
-        stretch = bytes(data[ends[0] : ends[-1]])
+        stretch: bytes | memoryview = data[ends[0] : ends[-1]]
+        if len(stretch) <= _COPIED_BYTES:  # slices of bytes are cheaper than of a buffer
+            stretch = bytes(stretch)
         digests = [sha256(stretch[a:b]).digest() for a, b in pairwise((ends - ends[0]).tolist())]
         total.add_sums(*_sums_of_digests(digests))
     return total.rows, total.sums
