@@ -16,6 +16,7 @@ from dagster import (
     DailyPartitionsDefinition,
     DataVersion,
     Definitions,
+    EnvVar,
     Field,
     FilesystemIOManager,
     InMemoryIOManager,
@@ -160,6 +161,10 @@ class TestRecord:
         assert left.inputs == right.inputs
         assert left.inputs[0].name == "raw"
         assert left.outputs[0].columns == [("a", "string")]
+        # Each with the reading, and its own transform and write.
+        for record in (left, right):
+            assert [t["step"].split(":")[0] for t in record.timings] == ["Reader", "Transform", "Writer"]
+            assert record.timings[1]["output"] == record.outputs[0].name
         assert left.dagster is not None
         assert right.dagster is not None
         # What the step made itself is no input that is missing.
@@ -486,7 +491,7 @@ class TestFaultsOfOurs:
             "ubunye_orchestrate.dagster_io.tasks.code_evidence",
             "ubunye_orchestrate.dagster_io.writer.find_baseline",
             "ubunye_orchestrate.dagster_io.writer.producers_of",
-            "ubunye_orchestrate.dagster_io.writer.compact_receipt",
+            "ubunye_orchestrate.dagster_io.panel.compact_receipt",
             "ubunye_orchestrate.dagster_io.writer.step_from_fingerprint",
             "ubunye_orchestrate.dagster_io.upstream.set_data_version",
             "ubunye_orchestrate.dagster_io.wrapper.close_steps",
@@ -509,7 +514,7 @@ class TestFaultsOfOurs:
     def test_what_changed_is_not_needed_for_the_rest(
         self, manager: Any, project: Project, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("ubunye_orchestrate.dagster_io.writer.markdown", None)
+        monkeypatch.setattr("ubunye_orchestrate.dagster_io.panel.markdown", None)
         project.run([raw], manager)
         assert "ubunye/changes" not in project.metadata("raw")
         assert project.receipt("raw").outputs[0].data_hash is not None
@@ -527,11 +532,16 @@ class TestSettings:
         assert record.profile == "prod"
 
     def test_env_var_fields(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-        from dagster import EnvVar
-
         monkeypatch.setenv("MIRROR", str(project.root))
         project.run([raw], with_receipts(InMemoryIOManager(), Receipts(root=EnvVar("MIRROR"))))
         assert len(project.mirrored("raw", "sources")) == 1
+
+    def test_an_env_var_that_is_not_set_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("MIRROR", raising=False)
+        with pytest.raises(
+            ConfigurationError, match=r'Receipts\(root=EnvVar\("MIRROR"\)\): MIRROR is not set'
+        ):
+            Receipts(root=EnvVar("MIRROR")).settings()
 
     def test_a_setting_that_cannot_work_is_named(self) -> None:
         with pytest.raises(ConfigurationError, match="naive_timestamps is 'Mars/Base'"):

@@ -29,12 +29,14 @@ def build_record(
     ended_at: float,
     started_at: float | None = None,
     error: str | None = None,
+    timings: Sequence[dict[str, Any]] = (),
     data_version: str | None = None,
 ) -> RunRecord:
     """Return the record of a task.
 
     ``entry`` is what the step left in the ledger, None for a step that failed before an IO manager was used:
     such a record knows neither inputs nor code. ``started_at`` and ``ended_at`` are seconds since the epoch.
+    ``timings`` are the task's own, beside those of its inputs.
     """
     began = entry.started_at if entry is not None else started_at
     environment = current_environment()
@@ -62,7 +64,7 @@ def build_record(
         code_hash=entry.code_hash if entry is not None else None,
         environment=environment,
         environment_hash=environment_hash(environment),
-        timings=list(entry.timings) if entry is not None else [],
+        timings=[*(entry.timings if entry is not None else ()), *timings],
         code=entry.code if entry is not None else None,
         dagster={
             "run_id": step.run_id,

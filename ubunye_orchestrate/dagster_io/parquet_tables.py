@@ -23,6 +23,7 @@ from ubunye_orchestrate.dagster_io.forms import (
     form_of_annotation,
     pandas_metadata,
 )
+from ubunye_orchestrate.dagster_io.panel import harmless
 from ubunye_orchestrate.dagster_io.values import columns_in_order, combined, inspect_value, not_hashed
 from ubunye_orchestrate.dagster_io.wrapper import WritesReceipts
 from ubunye_orchestrate.dagster_io.writer import (
@@ -31,7 +32,6 @@ from ubunye_orchestrate.dagster_io.writer import (
     ReceiptWriter,
     TableRead,
     TableStored,
-    harmless,
 )
 from ubunye_orchestrate.errors import HashError, StorageError
 from ubunye_orchestrate.hashing.api import fingerprint

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dagster import ConfigurableResource
+from dagster import ConfigurableResource, EnvVar
 from pydantic import Field
 
+from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.records.settings import ReceiptSettings, resolve_settings
 
 __all__ = ["Receipts"]
@@ -33,11 +34,26 @@ class Receipts(ConfigurableResource[Any]):
     )
 
     def settings(self) -> ReceiptSettings:
-        """Return the settings, each resolved. Raises ConfigurationError for a value that cannot work."""
+        """Return the settings, each resolved; Dagster resolves ``EnvVar`` fields of its own resources only.
+
+        Raises ConfigurationError for a value that cannot work.
+        """
         return resolve_settings(
-            root=self.root,
-            usecase=self.usecase,
-            profile=self.profile,
+            root=_text("root", self.root),
+            usecase=_text("usecase", self.usecase),
+            profile=_text("profile", self.profile),
             hash_inputs=self.hash_inputs,
-            naive_timestamps=self.naive_timestamps,
+            naive_timestamps=_text("naive_timestamps", self.naive_timestamps),
         )
+
+
+def _text(field: str, value: str | None) -> str | None:
+    if not isinstance(value, EnvVar):
+        return value
+    found = value.get_value()
+    if found is None:
+        name = value.env_var_name
+        raise ConfigurationError(
+            f'Receipts({field}=EnvVar("{name}")): {name} is not set; set it, or leave it out'
+        )
+    return found

@@ -25,6 +25,7 @@ from dagster import (
 
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.closing import GroupOf, close_steps
+from ubunye_orchestrate.dagster_io.panel import harmless
 from ubunye_orchestrate.dagster_io.receipts import Receipts
 from ubunye_orchestrate.dagster_io.values import (
     Value,
@@ -41,7 +42,6 @@ from ubunye_orchestrate.dagster_io.writer import (
     Scope,
     TableRead,
     TableStored,
-    harmless,
 )
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.records.settings import ReceiptSettings
@@ -197,19 +197,14 @@ class ReceiptsMixin(WritesReceipts):
         """Return where records go and how runs are hashed; by default what the environment says."""
         return Receipts()
 
-    def resolved_settings(self) -> ReceiptSettings:
-        """Return the settings that ``receipts_settings`` comes to, ``EnvVar`` fields included."""
-        settings: ReceiptSettings = self.receipts_settings().process_config_and_initialize().settings()
-        return settings
-
     def create_io_manager(self, context: InitResourceContext) -> IOManager:
         """Return the user's IO manager with receipts around it."""
         inner: IOManager = super().create_io_manager(context)  # type: ignore[misc]  # the class it is mixed into
-        return ReceiptsIOManager(inner, self.resolved_settings(), type(self).__name__)
+        return ReceiptsIOManager(inner, self.receipts_settings().settings(), type(self).__name__)
 
     def teardown_after_execution(self, context: InitResourceContext) -> None:
         """Close the steps that ended, then tear down the user's IO manager."""
-        close_run(context, self.resolved_settings())
+        close_run(context, self.receipts_settings().settings())
         super().teardown_after_execution(context)  # type: ignore[misc]  # the class it is mixed into
 
 

@@ -23,7 +23,6 @@ from ubunye_orchestrate.dagster_io.closing import GroupOf
 from ubunye_orchestrate.dagster_io.receipts import Receipts
 from ubunye_orchestrate.dagster_io.wrapper import ReceiptsIOManagerDefinition, ReceiptsMixin, WritesReceipts
 from ubunye_orchestrate.errors import ConfigurationError
-from ubunye_orchestrate.records.settings import ReceiptSettings
 
 __all__ = ["with_receipts"]
 
@@ -69,7 +68,9 @@ def _wrap(target: object, receipts: Receipts | None, group_of: GroupOf) -> Any:
             "class, a definition) or Definitions; for a class that is not configurable write "
             "with_receipts(ThatClass(...))"
         )
-    return ReceiptsIOManagerDefinition(definition, _settings_of(receipts), _name_of(target), group_of)
+    return ReceiptsIOManagerDefinition(
+        definition, (receipts or Receipts()).settings, _name_of(target), group_of
+    )
 
 
 def _wrap_class(
@@ -77,11 +78,10 @@ def _wrap_class(
 ) -> type[ConfigurableIOManagerFactory[Any]]:
     if issubclass(target, WritesReceipts):
         return target
-    settings = _settings_of(receipts)
     body = {
         "__module__": target.__module__,
         "__doc__": target.__doc__,
-        "resolved_settings": lambda self: settings(),
+        "receipts_settings": lambda self: receipts or Receipts(),
     }
     return type(target.__name__, (ReceiptsMixin, target), body)
 
@@ -167,14 +167,3 @@ def _name_of(target: object) -> str:
     if isinstance(target, ResourceDefinition):
         return getattr(target, "__name__", type(target).__name__)
     return type(target).__name__
-
-
-def _settings_of(receipts: Receipts | None) -> Callable[[], ReceiptSettings]:
-    """Return what resolves the settings, ``EnvVar`` fields included, when an IO manager starts."""
-
-    def settings() -> ReceiptSettings:
-        given = Receipts() if receipts is None else receipts
-        settled: ReceiptSettings = given.process_config_and_initialize().settings()
-        return settled
-
-    return settings

@@ -7,37 +7,37 @@ goes wrong here is logged and harms neither the run nor the user's own error.
 from __future__ import annotations
 
 import time
-import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dagster import DagsterLogManager, InputContext, MetadataValue, OutputContext
+from dagster import InputContext, MetadataValue, OutputContext
 
-from ubunye_orchestrate.compare.comparison import compare_records
-from ubunye_orchestrate.compare.drift import judge, judge_first
 from ubunye_orchestrate.compare.policy import DriftPolicy
-from ubunye_orchestrate.compare.render import markdown
-from ubunye_orchestrate.dagster_io import metadata as keys
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.assembly import build_record, with_dagster
-from ubunye_orchestrate.dagster_io.baseline import Baseline, find_baseline
+from ubunye_orchestrate.dagster_io.baseline import find_baseline
 from ubunye_orchestrate.dagster_io.ledger import StepEntry, Stored
-from ubunye_orchestrate.dagster_io.metadata import compact_receipt, free_names, table_metadata
+from ubunye_orchestrate.dagster_io.metadata import free_names
+from ubunye_orchestrate.dagster_io.panel import (
+    Mirrored,
+    harmless,
+    mirror,
+    mirror_metadata,
+    receipt_metadata,
+    with_baseline,
+)
 from ubunye_orchestrate.dagster_io.policies import policy_in
 from ubunye_orchestrate.dagster_io.producers import asset_name, ordered_partitions, producers_of
 from ubunye_orchestrate.dagster_io.tasks import Task, enter_step, partition_variables, task_of_output
 from ubunye_orchestrate.dagster_io.values import combined
-from ubunye_orchestrate.errors import UbunyeError
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
-from ubunye_orchestrate.records.masking import mask_text
 from ubunye_orchestrate.records.model import Producer, RunRecord, StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
 from ubunye_orchestrate.records.steps import step_from_fingerprint
 from ubunye_orchestrate.records.store import RecordStore
 
-__all__ = ["OpenInput", "OpenOutput", "ReceiptWriter", "TableRead", "TableStored", "harmless"]
+__all__ = ["OpenInput", "OpenOutput", "ReceiptWriter", "TableRead", "TableStored"]
 
 Scope = Literal["stored_table", "stored_partition", "passed_rows", "projection"]
 
@@ -94,23 +94,6 @@ class OpenOutput:
 
     entry: StepEntry
     transform_seconds: float
-
-
-@dataclass(frozen=True)
-class Mirrored:
-    """Where a record was written, or why it was not."""
-
-    path: str | None
-    problem: str | None
-
-
-@contextmanager
-def harmless(log: DagsterLogManager, what: str) -> Iterator[None]:
-    """Log what goes wrong inside, with its traceback, as a warning of the run, and go on."""
-    try:
-        yield
-    except Exception:  # noqa: BLE001 - a receipt never fails a run that would have succeeded
-        log.warning(f"ubunye: {what} failed; the run goes on.\n{traceback.format_exc()}")
 
 
 class ReceiptWriter:
@@ -178,7 +161,7 @@ class ReceiptWriter:
         entry = begun.entry
         task = task_of_output(context, entry)
         entry.backend = stored.backend or entry.backend
-        entry.timings += [
+        own = [
             _timing(f"Transform:{entry.op}", begun.transform_seconds, "output", task.name),
             _timing(f"Writer:{self.manager}", write_seconds, "output", task.name),
         ]
@@ -192,19 +175,17 @@ class ReceiptWriter:
             [_output(task, whole, stored, stored.location)],
             job=entry.job,
             ended_at=time.time(),
+            timings=own,
             data_version=self._choose_data_version(context, task, whole),
         )
         taken = {**context.output_metadata, **context.get_logged_metadata(), **stored.taken}
         if len(parts) > 1:
-            mirrored = self._mirror(context, record)
+            mirrored = mirror(self.store, record, context.log)
             for partition, part in parts.items():
                 self._show_partition(context, record, task, partition, part, stored, mirrored)
-            shown = _location_metadata(mirrored)
+            shown = mirror_metadata(mirrored)
         else:
-            baseline = self._baseline(context, task, task.partitions)
-            record = _with_baseline(record, baseline)
-            mirrored = self._mirror(context, record)
-            shown = _receipt_metadata(context, record, baseline, mirrored, whole, stored)
+            shown, record, mirrored = self._shown(context, record, task, task.partitions, whole, stored)
         context.add_output_metadata(free_names(shown, taken))
         entry.stored.append(Stored(record, self.settings, mirrored.path is not None))
         entry.mark = time.perf_counter()
@@ -233,11 +214,33 @@ class ReceiptWriter:
             ),
             partition_keys=[partition],
         )
-        baseline = self._baseline(context, task, (partition,))
-        alone = _with_baseline(alone, baseline)
-        shown = _receipt_metadata(context, alone, baseline, mirrored, part, stored)
+        shown, _, _ = self._shown(context, alone, task, (partition,), part, stored, mirrored)
         step = upstream.step_context(context)
         upstream.add_partition_metadata(step, task.key, partition, free_names(shown, context.output_metadata))
+
+    def _shown(
+        self,
+        context: OutputContext,
+        record: RunRecord,
+        task: Task,
+        partitions: Sequence[str],
+        part: Fingerprint,
+        stored: TableStored,
+        mirrored: Mirrored | None = None,
+    ) -> tuple[dict[str, MetadataValue], RunRecord, Mirrored]:
+        """Name the record's baseline, mirror it unless it was, and return what its materialization shows."""
+        baseline, policy = None, DriftPolicy()
+        if task.key is not None:
+            instance = upstream.instance_of(context)
+            baseline = find_baseline(instance, task.key, partitions, self.settings.profile)
+            with harmless(context.log, "reading the asset's policy"):
+                policy = policy_in(context.definition_metadata, task.key) or policy
+        record = with_baseline(record, baseline)
+        mirrored = mirrored or mirror(self.store, record, context.log)
+        shown = receipt_metadata(
+            record, baseline, mirrored, part, stored.columns, policy, context.log, is_file=stored.is_file
+        )
+        return shown, record, mirrored
 
     def _choose_data_version(self, context: OutputContext, task: Task, whole: Fingerprint) -> str | None:
         """Make the data hash the asset's data version; return it, None where there is none."""
@@ -246,78 +249,11 @@ class ReceiptWriter:
         upstream.set_data_version(upstream.step_context(context), task.key, whole.data_hash)
         return whole.data_hash
 
-    def _baseline(self, context: OutputContext, task: Task, partitions: Sequence[str]) -> Baseline | None:
-        if task.key is None:
-            return None
-        instance = upstream.instance_of(context)
-        return find_baseline(instance, task.key, partitions, self.settings.profile)
-
-    def _mirror(self, context: OutputContext, record: RunRecord) -> Mirrored:
-        """Write the record's file. A mirror out of reach is a warning: the event log has the receipt too."""
-        try:
-            return Mirrored(self.store.save(record), None)
-        except UbunyeError as e:
-            context.log.warning(f"ubunye: the record was not mirrored; its receipt is in the event log: {e}")
-            return Mirrored(None, mask_text(str(e)))
-
 
 def _output(task: Task, part: Fingerprint, stored: TableStored, location: str | None) -> StepRecord:
     return step_from_fingerprint(
         task.name, "output", part, format=stored.format, location=location, scope=stored.scope
     )
-
-
-def _with_baseline(record: RunRecord, baseline: Baseline | None) -> RunRecord:
-    if baseline is None:
-        return record
-    return with_dagster(record, baseline={"run_id": baseline.run_id, "storage_id": baseline.storage_id})
-
-
-def _receipt_metadata(
-    context: OutputContext,
-    record: RunRecord,
-    baseline: Baseline | None,
-    mirrored: Mirrored,
-    part: Fingerprint,
-    stored: TableStored,
-) -> dict[str, MetadataValue]:
-    """Return everything that a materialization shows of its record."""
-    partitioned = bool((record.dagster or {}).get("partition_keys"))
-    shown = table_metadata(part, stored.columns, partitioned=partitioned)
-    if part.data_hash is not None:
-        shown[keys.DATA_HASH] = MetadataValue.text(part.data_hash)
-    if part.error is not None:
-        shown[keys.HASH_ERROR] = MetadataValue.text(mask_text(part.error))
-    shown[keys.HASH_SECONDS] = MetadataValue.float(round(part.seconds, 6))
-    with harmless(context.log, "telling what changed"):
-        shown[keys.CHANGES] = MetadataValue.md(_changes(context, record, baseline))
-    shown.update(_location_metadata(mirrored))
-    location = record.outputs[0].location
-    if stored.is_file and location is not None:
-        if "://" in location:
-            shown["dagster/uri"] = MetadataValue.text(location)
-        else:
-            shown["path"] = MetadataValue.path(location)
-    shown[keys.RECEIPT] = MetadataValue.json(compact_receipt(record, mirrored.path))
-    return shown
-
-
-def _changes(context: OutputContext, record: RunRecord, baseline: Baseline | None) -> str:
-    policy = DriftPolicy()
-    if context.has_asset_key:
-        policy = policy_in(context.definition_metadata, context.asset_key) or policy
-    if baseline is None:
-        return markdown(judge_first(record, policy))
-    return markdown(judge(compare_records(baseline.record, record), policy))
-
-
-def _location_metadata(mirrored: Mirrored) -> dict[str, MetadataValue]:
-    shown: dict[str, MetadataValue] = {}
-    if mirrored.path is not None:
-        shown[keys.RECORD_PATH] = MetadataValue.path(mirrored.path)
-    if mirrored.problem is not None:
-        shown[keys.MIRROR_ERROR] = MetadataValue.text(mirrored.problem)
-    return shown
 
 
 def _timing(step: str, seconds: float, side: str, name: str) -> dict[str, Any]:
