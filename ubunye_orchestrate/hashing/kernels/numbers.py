@@ -106,11 +106,12 @@ def float_texts(values: pa.Array, *, quoted: bool = True) -> Texts:
     if valid is not None:
         plain |= ~valid
         whole |= ~valid
-    if not plain.all():
-        others = ~plain
-        some = pa.array(others)
-        laid_out = _scientific(pc.filter(text, some), numbers[others], quoted=quoted)
-        text = laid_out if others.all() else pc.replace_with_mask(text, some, laid_out)
+    if not plain.any():
+        text = _scientific(text, numbers, quoted=quoted)
+    elif not plain.all():
+        others = pa.array(~plain)
+        laid_out = _scientific(pc.filter(text, others), numbers[~plain], quoted=quoted)
+        text = pc.replace_with_mask(text, others, laid_out)
     if whole.all():
         return Texts(text, "", ".0")
     if whole.any():
