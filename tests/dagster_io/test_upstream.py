@@ -204,7 +204,7 @@ def test_set_data_version(instance: DagsterInstance) -> None:
     assert event.asset_materialization.tags["dagster/data_version_is_user_provided"] == "true"
 
 
-def test_add_partition_metadata(instance: DagsterInstance) -> None:
+def test_add_asset_metadata(instance: DagsterInstance) -> None:
     @asset(partitions_def=DailyPartitionsDefinition("2024-01-01", end_date="2024-01-04"))
     def daily(context) -> int:  # type: ignore[no-untyped-def]
         context.add_asset_metadata({"theirs": 1}, partition_key="2024-01-01")
@@ -213,7 +213,7 @@ def test_add_partition_metadata(instance: DagsterInstance) -> None:
     def add(context: OutputContext) -> None:
         for key in context.asset_partition_keys:
             step = upstream.step_context(context)
-            upstream.add_partition_metadata(step, context.asset_key, key, {"ours": key, "theirs": 2})
+            upstream.add_asset_metadata(step, context.asset_key, key, {"ours": key, "theirs": 2})
 
     run([daily], Probe(add), instance, partition_key="2024-01-01")
     (event,) = instance.fetch_materializations(AssetKey("daily"), limit=1).records
@@ -411,3 +411,25 @@ def _int(value: int) -> Any:
     from dagster import MetadataValue
 
     return MetadataValue.int(value)
+
+
+def test_what_an_assets_own_context_belongs_to(instance: DagsterInstance) -> None:
+    seen: list[Any] = []
+
+    @asset(metadata={"a": 1}, partitions_def=DailyPartitionsDefinition("2024-01-01", end_date="2024-01-04"))
+    def daily(context) -> int:  # type: ignore[no-untyped-def]
+        step = upstream.step_of(context)
+        seen.append((upstream.step_key(step), upstream.partitions_of_step(step)[1]))
+        seen.append(upstream.metadata_in_step(step, AssetKey("daily"))["a"])
+        return 1
+
+    @asset
+    def plain(context) -> int:  # type: ignore[no-untyped-def]
+        seen.append(upstream.partitions_of_step(upstream.step_of(context)))
+        return 1
+
+    run([daily], InMemoryIOManager(), instance, partition_key="2024-01-02")
+    run([plain], InMemoryIOManager(), instance)
+    assert seen[0] == ("daily", ("2024-01-02",))
+    assert seen[1] in (1, _int(1))
+    assert seen[2] == (None, ())

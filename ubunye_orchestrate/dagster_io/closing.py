@@ -18,6 +18,7 @@ from dagster import (
     DagsterInstance,
     DagsterRun,
     EventLogEntry,
+    InitResourceContext,
     MetadataValue,
 )
 
@@ -27,6 +28,7 @@ from ubunye_orchestrate.dagster_io.assembly import build_record, with_dagster
 from ubunye_orchestrate.dagster_io.baseline import latest_package
 from ubunye_orchestrate.dagster_io.ledger import LEDGER, StepEntry, StepKey
 from ubunye_orchestrate.dagster_io.metadata import compact_receipt
+from ubunye_orchestrate.dagster_io.panel import harmless
 from ubunye_orchestrate.dagster_io.producers import asset_name
 from ubunye_orchestrate.dagster_io.tasks import Task, task_of_asset, task_of_op
 from ubunye_orchestrate.errors import UbunyeError
@@ -36,7 +38,7 @@ from ubunye_orchestrate.records.settings import ReceiptSettings
 from ubunye_orchestrate.records.steps import step_without_hash
 from ubunye_orchestrate.records.store import RecordStore
 
-__all__ = ["close_steps"]
+__all__ = ["GroupOf", "close_run", "close_steps"]
 
 Warn = Callable[[str], None]
 GroupOf = Callable[[AssetKey], "str | None"]
@@ -72,6 +74,19 @@ class _Planned:
     """What a step was to make."""
 
     partitions: dict[AssetKey, list[str]] = field(default_factory=dict)
+
+
+def close_run(
+    context: InitResourceContext,
+    settings: Callable[[], ReceiptSettings],
+    group_of: GroupOf = lambda key: None,
+) -> None:
+    """Close the steps that ended while the resource of ``context`` was there; outside of a run do nothing."""
+    log = context.log
+    if context.run is None or context.instance is None or log is None:
+        return
+    with harmless(log, "closing the records of finished steps"):
+        close_steps(context.instance, context.run, settings(), log.warning, group_of)
 
 
 def close_steps(

@@ -7,9 +7,10 @@ from dagster import ConfigurableIOManager, InitResourceContext, InputContext, IO
 from pydantic import Field
 from upath import UPath
 
+from ubunye_orchestrate.dagster_io.closing import close_run
 from ubunye_orchestrate.dagster_io.parquet_tables import ParquetTables
 from ubunye_orchestrate.dagster_io.receipts import Receipts
-from ubunye_orchestrate.dagster_io.wrapper import WritesReceipts, close_run
+from ubunye_orchestrate.dagster_io.wrapper import WritesReceipts
 
 __all__ = ["ParquetIOManager"]
 
@@ -51,7 +52,7 @@ class ParquetIOManager(ConfigurableIOManager, WritesReceipts):
 
     def teardown_after_execution(self, context: InitResourceContext) -> None:
         """Close the records of the steps that ended."""
-        close_run(context, self.receipts.settings())
+        close_run(context, self.receipts.settings)
 
     def handle_output(self, context: OutputContext, obj: Any) -> None:
         """Store a table (or a range's dict of tables) and write its receipt."""

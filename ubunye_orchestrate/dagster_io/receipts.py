@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from dagster import ConfigurableResource, EnvVar
+from dagster import (
+    AssetExecutionContext,
+    AssetKey,
+    ConfigurableResource,
+    EnvVar,
+    InitResourceContext,
+    OpExecutionContext,
+)
 from pydantic import Field
 
+from ubunye_orchestrate.dagster_io.closing import close_run
+from ubunye_orchestrate.dagster_io.explicit import ReceiptRun
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.records.settings import ReceiptSettings, resolve_settings
 
@@ -45,6 +55,32 @@ class Receipts(ConfigurableResource[Any]):
             hash_inputs=self.hash_inputs,
             naive_timestamps=_text("naive_timestamps", self.naive_timestamps),
         )
+
+    def run(
+        self,
+        context: AssetExecutionContext | OpExecutionContext,
+        asset: AssetKey | str | Sequence[str] | None = None,
+    ) -> ReceiptRun:
+        """Return the receipt of an asset that reads and stores by itself, to be used in a ``with`` block::
+
+            @asset
+            def sales(context: AssetExecutionContext, receipts: Receipts) -> MaterializeResult:
+                with receipts.run(context) as run:
+                    orders = run.read("orders", pd.read_sql(...))
+                    total = orders.groupby("day").sum()
+                    total.to_sql(...)
+                    metadata = run.wrote("sales", total)
+                return MaterializeResult(metadata=metadata)
+
+        ``asset`` says which one in a step that makes several. Raises ConfigurationError where that is not
+        clear.
+        """
+        key = None if asset is None else AssetKey.from_coercible(asset)
+        return ReceiptRun(context, self.settings(), key)
+
+    def teardown_after_execution(self, context: InitResourceContext) -> None:
+        """Close the records of the steps that ended."""
+        close_run(context, self.settings)
 
 
 def _text(field: str, value: str | None) -> str | None:

@@ -26,7 +26,17 @@ from ubunye_orchestrate.records.evidence import config_hash
 from ubunye_orchestrate.records.paths import stored_run_id, task_name_for_asset
 from ubunye_orchestrate.records.settings import ReceiptSettings
 
-__all__ = ["Task", "enter_step", "launch_of", "task_of_asset", "task_of_op", "task_of_output"]
+__all__ = [
+    "Task",
+    "enter_step",
+    "entry_of_step",
+    "key_of_step",
+    "launch_of",
+    "partition_variables",
+    "task_of_asset",
+    "task_of_op",
+    "task_of_output",
+]
 
 _NO_FUNCTION = "the step has no function of its own (made without a decorator)"
 
@@ -56,13 +66,21 @@ def enter_step(context: InputContext | OutputContext, settings: ReceiptSettings)
     step = upstream.step_context(context)
     if step is None:
         return None
-    key = StepKey(step.run_id, upstream.step_key(step), upstream.attempt_of(step))
+    # Inputs come first, so the step has just begun, unless it has none: then it has already worked.
+    return entry_of_step(step, settings, has_worked=isinstance(context, OutputContext))
+
+
+def entry_of_step(step: upstream.StepContext, settings: ReceiptSettings, *, has_worked: bool) -> StepEntry:
+    """Return the ledger's entry of a step, made on first use.
+
+    ``has_worked`` tells that it began before now: the event log knows when.
+    """
+    key = key_of_step(step)
     known = LEDGER.get(key)
     if known is not None:
         return known
     now, mark = time.time(), time.perf_counter()
-    # Inputs come first, so the step has just begun, unless it has none: then it has already worked.
-    began = now if isinstance(context, InputContext) else _step_began(step, key, now)
+    began = _step_began(step, key, now) if has_worked else now
     function = upstream.compute_function(step)
     code: dict[str, Any] = {"function": None, "functions": {}, "error": _NO_FUNCTION}
     folder_hash = None
@@ -85,6 +103,11 @@ def enter_step(context: InputContext | OutputContext, settings: ReceiptSettings)
         mark=mark - (now - began),
     )
     return LEDGER.add(entry, upstream.asset_groups(step))
+
+
+def key_of_step(step: upstream.StepContext) -> StepKey:
+    """Return which try of which step of which run is running."""
+    return StepKey(step.run_id, upstream.step_key(step), upstream.attempt_of(step))
 
 
 def task_of_output(context: OutputContext, entry: StepEntry) -> Task:

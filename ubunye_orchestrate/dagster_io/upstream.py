@@ -15,6 +15,7 @@ from dagster import (
     AssetCheckEvaluation,
     AssetCheckExecutionContext,
     AssetCheckSeverity,
+    AssetExecutionContext,
     AssetKey,
     AssetObservation,
     AssetsDefinition,
@@ -34,7 +35,9 @@ from dagster import (
     IOManagerDefinition,
     JobDefinition,
     MetadataValue,
+    OpExecutionContext,
     OutputContext,
+    PartitionsDefinition,
     RepositoryDefinition,
     ResourceDefinition,
 )
@@ -50,7 +53,7 @@ from dagster_shared.record import copy as copy_record
 __all__ = [
     "AssetOfStep",
     "StepContext",
-    "add_partition_metadata",
+    "add_asset_metadata",
     "asset_groups",
     "assets_of_step",
     "attempt_of",
@@ -67,9 +70,11 @@ __all__ = [
     "materializations_after",
     "materializations_by_id",
     "metadata_in_project",
+    "metadata_in_step",
     "metadata_of_checked",
     "node_of",
     "op_config",
+    "partitions_of_step",
     "planned_asset",
     "replace_definitions",
     "replace_resources",
@@ -77,6 +82,7 @@ __all__ = [
     "set_data_version",
     "step_context",
     "step_key",
+    "step_of",
     "step_outputs",
 ]
 
@@ -117,6 +123,20 @@ def step_context(context: InputContext | OutputContext) -> StepContext | None:
 def instance_of(context: OutputContext) -> DagsterInstance:
     """Return the instance of the run that stores an output (an input's context has it publicly)."""
     return context.step_context.instance
+
+
+def step_of(context: AssetExecutionContext | OpExecutionContext) -> StepContext:
+    """Return the context of the step that an asset's or an op's own context belongs to."""
+    return context.get_step_execution_context()
+
+
+def partitions_of_step(step: StepContext) -> tuple[PartitionsDefinition | None, tuple[str, ...]]:
+    """Return the partitioning of the step's assets and the partitions it makes; (None, ()) without any."""
+    definition = step.entity_partitions_def
+    if definition is None or not (step.has_partition_key or step.has_partition_key_range):
+        return None, ()
+    keys = definition.get_partition_keys_in_range(step.partition_key_range)
+    return definition, tuple(str(key) for key in keys)
 
 
 def attempt_of(step: StepContext) -> int:
@@ -176,10 +196,10 @@ def set_data_version(step: StepContext, key: AssetKey, version: str) -> None:
     step.set_data_version(key, DataVersion(version))
 
 
-def add_partition_metadata(
-    step: StepContext, key: AssetKey, partition: str, metadata: Mapping[str, Any]
+def add_asset_metadata(
+    step: StepContext, key: AssetKey, partition: str | None, metadata: Mapping[str, Any]
 ) -> None:
-    """Add metadata to the materialization of one partition; what the user put there under a name stays."""
+    """Add metadata to the materialization of an asset, or of one partition; what the user put there stays."""
     taken = step.get_asset_metadata(key, partition) or {}
     step.add_asset_metadata(
         {name: value for name, value in metadata.items() if name not in taken},
@@ -320,6 +340,12 @@ def metadata_in_project(repository: RepositoryDefinition, key: AssetKey) -> Mapp
     """Return the metadata of an asset's definition; empty for an asset that the project does not have."""
     graph = repository.asset_graph
     return graph.get(key).metadata if graph.has(key) else {}
+
+
+def metadata_in_step(step: StepContext, key: AssetKey) -> Mapping[str, Any]:
+    """Return the metadata of the definition of an asset that the step makes."""
+    metadata: Mapping[str, Any] = step.job_def.asset_layer.get(key).metadata
+    return metadata
 
 
 def metadata_of_checked(context: AssetCheckExecutionContext, key: AssetKey) -> Mapping[str, Any]:

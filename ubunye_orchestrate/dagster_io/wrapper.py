@@ -24,7 +24,7 @@ from dagster import (
 )
 
 from ubunye_orchestrate.dagster_io import upstream
-from ubunye_orchestrate.dagster_io.closing import GroupOf, close_steps
+from ubunye_orchestrate.dagster_io.closing import GroupOf, close_run
 from ubunye_orchestrate.dagster_io.panel import harmless
 from ubunye_orchestrate.dagster_io.receipts import Receipts
 from ubunye_orchestrate.dagster_io.values import (
@@ -46,7 +46,7 @@ from ubunye_orchestrate.dagster_io.writer import (
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.records.settings import ReceiptSettings
 
-__all__ = ["ReceiptsIOManager", "ReceiptsIOManagerDefinition", "ReceiptsMixin", "WritesReceipts", "close_run"]
+__all__ = ["ReceiptsIOManager", "ReceiptsIOManagerDefinition", "ReceiptsMixin", "WritesReceipts"]
 
 _INPUTS_OFF = "not hashed: hash_inputs is off"
 # Where IO managers say in metadata where they put a table.
@@ -204,19 +204,8 @@ class ReceiptsMixin(WritesReceipts):
 
     def teardown_after_execution(self, context: InitResourceContext) -> None:
         """Close the steps that ended, then tear down the user's IO manager."""
-        close_run(context, self.receipts_settings().settings())
+        close_run(context, self.receipts_settings().settings)
         super().teardown_after_execution(context)  # type: ignore[misc]  # the class it is mixed into
-
-
-def close_run(
-    context: InitResourceContext, settings: ReceiptSettings, group_of: GroupOf = lambda key: None
-) -> None:
-    """Close the steps that ended while the resource of ``context`` was there; outside of a run do nothing."""
-    log = context.log
-    if context.run is None or context.instance is None or log is None:
-        return
-    with harmless(log, "closing the records of finished steps"):
-        close_steps(context.instance, context.run, settings, log.warning, group_of)
 
 
 def _resource_function(
@@ -231,7 +220,7 @@ def _resource_function(
             try:
                 yield ReceiptsIOManager(manager, resolved, name)
             finally:
-                close_run(context, resolved, group_of)
+                close_run(context, lambda: resolved, group_of)
 
     return io_manager_with_receipts
 

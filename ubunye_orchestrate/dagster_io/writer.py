@@ -160,6 +160,14 @@ class ReceiptWriter:
         """Make the record of what was stored, mirror it, and put the receipt on the materialization."""
         entry = begun.entry
         task = task_of_output(context, entry)
+        if any(
+            stored.record.run_id == task.run_id and stored.record.task_name == task.task_name
+            for stored in entry.stored
+        ):
+            context.log.warning(
+                f"ubunye: {task.name} has a receipt of its own (receipts.run); its IO manager adds none"
+            )
+            return
         entry.backend = stored.backend or entry.backend
         own = [
             _timing(f"Transform:{entry.op}", begun.transform_seconds, "output", task.name),
@@ -216,7 +224,7 @@ class ReceiptWriter:
         )
         shown, _, _ = self._shown(context, alone, task, (partition,), part, stored, mirrored)
         step = upstream.step_context(context)
-        upstream.add_partition_metadata(step, task.key, partition, free_names(shown, context.output_metadata))
+        upstream.add_asset_metadata(step, task.key, partition, free_names(shown, context.output_metadata))
 
     def _shown(
         self,

@@ -1,0 +1,166 @@
+"""Receipts of assets that read and store by themselves: three lines inside the asset."""
+
+# Without "from __future__ import annotations": Dagster looks at the class that annotates a resource.
+from typing import Any
+
+import pandas as pd
+import pytest
+from dagster import (
+    AssetExecutionContext,
+    AssetOut,
+    DailyPartitionsDefinition,
+    InMemoryIOManager,
+    MaterializeResult,
+    RetryPolicy,
+    asset,
+    materialize,
+    multi_asset,
+)
+
+from ubunye_orchestrate.dagster_io.receipts import Receipts
+from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.errors import ConfigurationError
+from ubunye_orchestrate.hashing.api import fingerprint
+
+from .conftest import Project
+
+ORDERS = pd.DataFrame({"day": [1, 1, 2], "value": [1.0, 2.0, 3.0]})
+
+
+@asset
+def orders() -> pd.DataFrame:
+    return ORDERS
+
+
+@asset(deps=[orders], group_name="marts")
+def totals(context: AssetExecutionContext, receipts: Receipts) -> MaterializeResult:  # type: ignore[type-arg]
+    with receipts.run(context) as run:
+        read = run.read("orders", ORDERS, format="sql", location="postgresql://me:geheim@host/db")
+        total = read.groupby("day", as_index=False).sum()
+        metadata = run.wrote("totals", total)
+    return MaterializeResult(metadata=metadata)
+
+
+def run(project: Project, assets: Any, **kwargs: Any) -> Any:
+    manager = with_receipts(InMemoryIOManager(), project.receipts)
+    resources = {"io_manager": manager, "receipts": project.receipts}
+    return materialize(assets, instance=project.instance, resources=resources, raise_on_error=False, **kwargs)
+
+
+def test_it_leaves_what_an_io_manager_leaves(project: Project) -> None:
+    assert run(project, [orders, totals]).success
+    record = project.receipt("totals")
+    step = record.inputs[0]
+    assert (step.name, step.data_hash) == ("orders", fingerprint(ORDERS).data_hash)
+    assert (step.format, step.location) == ("sql", "postgresql://me:***@host/db")
+    assert step.producer is not None
+    assert step.producer[0].storage_id == project.event("orders").storage_id
+    assert record.outputs[0].data_hash == fingerprint(ORDERS.groupby("day", as_index=False).sum()).data_hash
+    assert record.code is not None
+    assert f"{__name__}:totals" in record.code["functions"]
+    metadata = project.metadata("totals")
+    assert metadata["dagster/row_count"] == 2
+    assert metadata["ubunye/changes"] == "- first record, nothing to compare with"
+    assert project.tags("totals")["dagster/data_version"] == record.outputs[0].data_hash
+    (mirrored,) = project.mirrored("totals", "marts")
+    assert mirrored.dagster is not None
+    assert mirrored.dagster["step_status"] == "success"
+    run(project, [orders, totals])
+    assert project.metadata("totals")["ubunye/changes"] == "outputs unchanged"
+
+
+def test_a_block_that_fails_leaves_the_record_of_a_failure(project: Project) -> None:
+    @asset(retry_policy=RetryPolicy(max_retries=1))
+    def broken(context: AssetExecutionContext, receipts: Receipts) -> None:
+        with receipts.run(context) as run:
+            run.read("anything", ORDERS)
+            run.wrote("broken", ORDERS)
+            raise ValueError("half-way")
+
+    assert not run(project, [broken]).success
+    records = project.mirrored("broken")
+    assert [(r.status, r.error) for r in records] == [("error", "ValueError: half-way")] * 2
+    assert records[0].inputs[0].data_hash is not None
+    assert len(project.observations("broken")) == 2
+
+
+def test_several_tables_of_one_asset(project: Project) -> None:
+    @asset
+    def sales(context: AssetExecutionContext, receipts: Receipts) -> None:
+        with receipts.run(context) as run:
+            run.wrote("rejected", ORDERS.iloc[:0])
+            context.add_output_metadata(run.wrote("sales", ORDERS))
+
+    assert run(project, [sales]).success
+    record = project.receipt("sales")
+    assert [step.name for step in record.outputs] == ["rejected", "sales"]
+    assert project.metadata("sales")["ubunye/data_hash"] == fingerprint(ORDERS).data_hash
+    assert project.metadata("sales")["dagster/row_count"] == 3
+
+
+def test_in_a_step_of_several_assets_it_says_which(project: Project) -> None:
+    @multi_asset(outs={"left": AssetOut(dagster_type=type(None)), "right": AssetOut(dagster_type=type(None))})
+    def both(context: AssetExecutionContext, receipts: Receipts):  # type: ignore[no-untyped-def]
+        with pytest.raises(
+            ConfigurationError, match=r"receipts\.run got no asset in a step that makes left, right"
+        ):
+            receipts.run(context)
+        with pytest.raises(ConfigurationError, match=r"receipts\.run got asset middle in a step"):
+            receipts.run(context, asset="middle")
+        for name in ("left", "right"):
+            with receipts.run(context, asset=name) as run:
+                run.read("source", ORDERS)
+                run.wrote(name, ORDERS)
+        return None, None
+
+    assert run(project, [both]).success
+    assert project.receipt("left").outputs[0].name == "left"
+    assert project.receipt("right").outputs[0].name == "right"
+
+
+def test_partitions(project: Project) -> None:
+    @asset(partitions_def=DailyPartitionsDefinition("2024-01-01", end_date="2024-01-03"))
+    def daily(context: AssetExecutionContext, receipts: Receipts) -> None:
+        with receipts.run(context) as run:
+            run.wrote("daily", ORDERS)
+
+    result = run(project, [daily], partition_key="2024-01-02")
+    record = project.receipt("daily", "2024-01-02")
+    assert record.run_id == f"{result.run_id}--2024-01-02"
+    assert record.variables == {"dt": "2024-01-02", "dtf": "%Y-%m-%d"}
+
+
+def test_beside_an_io_manager_there_is_one_receipt(project: Project) -> None:
+    @asset
+    def table(context: AssetExecutionContext, receipts: Receipts) -> pd.DataFrame:
+        with receipts.run(context) as run:
+            run.wrote("table", ORDERS)
+        return ORDERS
+
+    result = run(project, [table])
+    assert result.success
+    assert len(project.mirrored("table")) == 1
+    assert "table has a receipt of its own (receipts.run); its IO manager adds none" in project.log(result)
+
+
+def test_inputs_are_not_hashed_when_that_is_off(project: Project) -> None:
+    @asset
+    def reads(context: AssetExecutionContext, receipts: Receipts) -> None:
+        with receipts.run(context) as run:
+            run.wrote("reads", run.read("orders", ORDERS))
+
+    receipts = Receipts(root=str(project.root), hash_inputs=False)
+    materialize([reads], instance=project.instance, resources={"receipts": receipts})
+    assert project.receipt("reads").inputs[0].hash_error == "not hashed: hash_inputs is off"
+
+
+def test_a_fault_of_ours_does_not_fail_the_asset(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("broke")
+
+    for name in ("fingerprint_value", "build_record", "entry_of_step"):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"ubunye_orchestrate.dagster_io.explicit.{name}", fail)
+            result = run(project, [orders, totals])
+            assert result.success
+            assert "RuntimeError: broke" in project.log(result)

@@ -1,0 +1,207 @@
+"""Receipts for assets that read and store by themselves, without an IO manager: three lines in the asset."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple, TypeVar
+
+from dagster import AssetExecutionContext, AssetKey, MetadataValue, OpExecutionContext
+
+from ubunye_orchestrate.compare.policy import DriftPolicy
+from ubunye_orchestrate.dagster_io import metadata as keys
+from ubunye_orchestrate.dagster_io import upstream
+from ubunye_orchestrate.dagster_io.assembly import build_record
+from ubunye_orchestrate.dagster_io.baseline import find_baseline
+from ubunye_orchestrate.dagster_io.ledger import StepEntry, Stored
+from ubunye_orchestrate.dagster_io.metadata import table_metadata
+from ubunye_orchestrate.dagster_io.panel import harmless, mirror, receipt_metadata, with_baseline
+from ubunye_orchestrate.dagster_io.policies import policy_in
+from ubunye_orchestrate.dagster_io.producers import producers_of
+from ubunye_orchestrate.dagster_io.tasks import (
+    Task,
+    entry_of_step,
+    key_of_step,
+    partition_variables,
+    task_of_asset,
+)
+from ubunye_orchestrate.dagster_io.values import (
+    columns_in_order,
+    fingerprint_value,
+    inspect_value,
+    not_hashed,
+)
+from ubunye_orchestrate.errors import ConfigurationError
+from ubunye_orchestrate.hashing.fingerprint import Fingerprint
+from ubunye_orchestrate.records.model import HashScope, StepRecord
+from ubunye_orchestrate.records.settings import ReceiptSettings
+from ubunye_orchestrate.records.steps import step_from_fingerprint
+from ubunye_orchestrate.records.store import RecordStore
+
+__all__ = ["ReceiptRun"]
+
+_Frame = TypeVar("_Frame")
+_INPUTS_OFF = "not hashed: hash_inputs is off"
+
+
+class _Output(NamedTuple):
+    step: StepRecord
+    hashed: Fingerprint
+    frame: object
+
+
+class ReceiptRun:
+    """One asset's receipt while the asset runs: what it read, what it wrote (``Receipts.run``).
+
+    ``with receipts.run(context) as run:``, then ``run.read(name, frame)`` for each table read and
+    ``run.wrote(name, frame)`` for each one stored. At the end of the block the record is mirrored and the
+    receipt stands on the asset's materialization; a block that fails leaves the record of a failure at the
+    end of the step. Nothing here fails the asset.
+    """
+
+    def __init__(
+        self,
+        context: AssetExecutionContext | OpExecutionContext,
+        settings: ReceiptSettings,
+        asset: AssetKey | None,
+    ) -> None:
+        """Raises ConfigurationError where it is not clear which asset the receipt is of."""
+        self._log = context.log
+        self._step = upstream.step_of(context)
+        self._settings = settings
+        self._entry: StepEntry | None = None
+        self._task = self._task_of(asset)
+        self._outputs: list[_Output] = []
+
+    def __enter__(self) -> ReceiptRun:
+        with harmless(self._log, "beginning a receipt"):
+            self._entry = entry_of_step(self._step, self._settings, has_worked=True)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if error is None and self._outputs:
+            with harmless(self._log, "writing the receipt"):
+                self._finish()
+
+    def read(
+        self,
+        name: str,
+        frame: _Frame,
+        *,
+        format: str | None = None,  # noqa: A002 - the field's name in the record
+        location: str | None = None,
+        scope: HashScope = "passed_rows",
+    ) -> _Frame:
+        """Note a table that the asset read, and return it.
+
+        ``name`` is the upstream asset (``raw/orders``), so that it counts as that declared dependency, or any
+        other name. A frame in memory is hashed, unless ``hash_inputs`` is off; a reader or a lazy frame is
+        not touched. ``scope`` is ``stored_table`` where the frame is all that the upstream asset stored.
+        """
+        with harmless(self._log, f"noting input {name}"):
+            if self._entry is not None:
+                hashed = not_hashed(_INPUTS_OFF)
+                if self._settings.hash_inputs:
+                    hashed = fingerprint_value(frame, self._settings.naive_timestamps)
+                key = AssetKey(name.split("/"))
+                producer = None
+                if self._task.asset is not None and key in self._task.asset.parents:
+                    producer = producers_of(self._step.instance, key, (), partitioned=False)
+                self._entry.inputs.append(
+                    step_from_fingerprint(
+                        name,
+                        "input",
+                        hashed,
+                        format=format,
+                        location=location,
+                        scope=scope,
+                        producer=producer,
+                    )
+                )
+                self._entry.backend = self._entry.backend or inspect_value(frame).backend
+        return frame
+
+    def wrote(
+        self,
+        name: str,
+        frame: object,
+        *,
+        format: str | None = None,  # noqa: A002 - the field's name in the record
+        location: str | None = None,
+        scope: HashScope = "passed_rows",
+    ) -> dict[str, MetadataValue]:
+        """Note a table that the asset stored, and return its metadata: rows, columns, hash.
+
+        Return it in a ``MaterializeResult``, or pass it to ``context.add_output_metadata``, to see its rows
+        and columns on the asset. Name it as the asset is (``/`` between the key's parts) where it is the
+        asset's table: what reads it later is then held against it.
+        """
+        shown: dict[str, MetadataValue] = {}
+        with harmless(self._log, f"noting output {name}"):
+            hashed = fingerprint_value(frame, self._settings.naive_timestamps)
+            step = step_from_fingerprint(
+                name, "output", hashed, format=format, location=location, scope=scope
+            )
+            self._outputs.append(_Output(step, hashed, frame))
+            shown = table_metadata(hashed, columns_in_order(frame), partitioned=bool(self._task.partitions))
+            if hashed.data_hash is not None:
+                shown[keys.DATA_HASH] = MetadataValue.text(hashed.data_hash)
+            if hashed.error is not None:
+                shown[keys.HASH_ERROR] = MetadataValue.text(hashed.error)
+        return shown
+
+    def _task_of(self, asset: AssetKey | None) -> Task:
+        assets = upstream.assets_of_step(self._step)
+        made = {one.key: one for one in assets}
+        if asset is None and len(made) == 1:
+            asset = next(iter(made))
+        if asset is None or asset not in made:
+            got = "no asset" if asset is None else f"asset {asset.to_user_string()}"
+            raise ConfigurationError(
+                f"receipts.run got {got} in a step that makes "
+                f"{', '.join(key.to_user_string() for key in made) or 'none'}; expected one of these: "
+                'receipts.run(context, asset="…")'
+            )
+        definition, partitions = upstream.partitions_of_step(self._step)
+        variables = partition_variables(definition, partitions)
+        key = key_of_step(self._step)
+        return task_of_asset(key, asset, made[asset].group, partitions, assets, variables=variables)
+
+    def _finish(self) -> None:
+        entry, task = self._entry, self._task
+        if entry is None or task.key is None:
+            return
+        main = self._main()
+        entry.backend = inspect_value(main.frame).backend or entry.backend
+        # Several tables, none called as the asset is: none of their hashes is the asset's.
+        version = main.hashed.data_hash if len(self._outputs) == 1 or main.step.name == task.name else None
+        record = build_record(
+            task,
+            entry.key,
+            entry,
+            self._settings,
+            [output.step for output in self._outputs],
+            job=entry.job,
+            ended_at=time.time(),
+            data_version=version,
+        )
+        baseline = find_baseline(self._step.instance, task.key, task.partitions, self._settings.profile)
+        record = with_baseline(record, baseline)
+        mirrored = mirror(RecordStore(self._settings.root), record, self._log)
+        policy = DriftPolicy()
+        with harmless(self._log, "reading the asset's policy"):
+            policy = policy_in(upstream.metadata_in_step(self._step, task.key), task.key) or policy
+        shown = receipt_metadata(
+            record, baseline, mirrored, main.hashed, columns_in_order(main.frame), policy, self._log
+        )
+        if version is not None:
+            upstream.set_data_version(self._step, task.key, version)
+        # Dagster lets these win over what the asset returns; so only ours, which nobody else gives.
+        ours = {name: value for name, value in shown.items() if name.startswith("ubunye/")}
+        for partition in task.partitions or (None,):
+            upstream.add_asset_metadata(self._step, task.key, partition, ours)
+        entry.stored.append(Stored(record, self._settings, mirrored.path is not None))
+
+    def _main(self) -> _Output:
+        """Return the output that is the asset's own table: the one called as the asset is, else the first."""
+        named = [output for output in self._outputs if output.step.name == self._task.name]
+        return (named or self._outputs)[0]
