@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -192,20 +193,20 @@ def test_the_whole_is_on_the_disk_before_the_name_is_there(
     assert events == ["fsync", "replace"]
 
 
-def write_over_and_over(root: str, name: str, size: int, until: float) -> None:
+def write_over_and_over(root: str, name: str, size: int, times: int, together: Any = None) -> None:
     store = RecordStore(root)
-    count = 0
-    while time.time() < until:
+    if together is not None:
+        together.wait()
+    for count in range(times):
         store.save(a_record(error=name * size, status="error", variables={"count": count}))
-        count += 1
 
 
 @pytest.mark.timeout(120)
 def test_two_processes_that_write_one_record_never_tear_it(tmp_path: Path) -> None:
     spawn = multiprocessing.get_context("spawn")
-    until = time.time() + 4
+    together = spawn.Barrier(2)
     writers = [
-        spawn.Process(target=write_over_and_over, args=(str(tmp_path), name, size, until))
+        spawn.Process(target=write_over_and_over, args=(str(tmp_path), name, size, 300, together))
         for name, size in (("a", 20_000), ("b", 90_000))
     ]
     store = RecordStore(tmp_path)
@@ -218,11 +219,11 @@ def test_two_processes_that_write_one_record_never_tear_it(tmp_path: Path) -> No
         assert record.error is not None
         assert len(set(record.error)) == 1
         assert len(record.error) in (1, 20_000, 90_000)
-        seen.add(record.error[0])
+        seen.add(f"{record.error[0]}{record.variables.get('count')}")
     for writer in writers:
         writer.join()
         assert writer.exitcode == 0
-    assert seen == {"a", "b"}
+    assert len(seen) > 10
     assert [path.name for path in (tmp_path / FOLDER).iterdir()] == ["run-1.json"]
 
 
@@ -231,7 +232,7 @@ def test_two_processes_that_write_one_record_never_tear_it(tmp_path: Path) -> No
 def test_a_process_killed_while_it_writes_leaves_a_whole_record(tmp_path: Path) -> None:
     spawn = multiprocessing.get_context("spawn")
     store = RecordStore(tmp_path)
-    writer = spawn.Process(target=write_over_and_over, args=(str(tmp_path), "k", 2_000_000, time.time() + 60))
+    writer = spawn.Process(target=write_over_and_over, args=(str(tmp_path), "k", 2_000_000, 10_000))
     writer.start()
     while not (tmp_path / FOLDER / "run-1.json").exists():
         time.sleep(0.01)
