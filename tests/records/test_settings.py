@@ -28,6 +28,13 @@ def test_what_is_given_wins_over_the_environment_and_that_over_the_default(tmp_p
     assert (default.hash_inputs, default.naive_timestamps) == (True, "ntz")
 
 
+def test_a_deployment_of_dagster_plus_is_a_profile() -> None:
+    env = {"UBUNYE_ROOT": "x", "DAGSTER_CLOUD_DEPLOYMENT_NAME": "branch-7"}
+    assert resolve_settings(env=env).profile == "branch-7"
+    assert resolve_settings(env={**env, "UBUNYE_PROFILE": " "}).profile == "branch-7"
+    assert resolve_settings(env={**env, "UBUNYE_PROFILE": "mine"}).profile == "mine"
+
+
 def test_the_process_environment_is_the_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("UBUNYE_ROOT", str(tmp_path))
     assert resolve_settings().root == str(tmp_path)

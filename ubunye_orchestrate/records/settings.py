@@ -56,7 +56,8 @@ def resolve_settings(
 ) -> ReceiptSettings:
     """Settle each setting: as given, else as the environment has it, else its default.
 
-    Read are ``UBUNYE_ROOT``, ``UBUNYE_USECASE`` and ``UBUNYE_PROFILE``; an empty text counts as not given.
+    Read are ``UBUNYE_ROOT``, ``UBUNYE_USECASE`` and ``UBUNYE_PROFILE`` (else Dagster+'s
+    ``DAGSTER_CLOUD_DEPLOYMENT_NAME``); an empty text counts as not given.
     Without any root the working directory is taken, and logged once. A local root becomes absolute; a URL is
     kept. Raises ConfigurationError for a value that cannot work.
     """
@@ -64,7 +65,13 @@ def resolve_settings(
     return ReceiptSettings(
         root=_root(root, env),
         usecase=safe_part(_text("usecase", usecase, env.get("UBUNYE_USECASE"), DEFAULT_USECASE)),
-        profile=_text("profile", profile, env.get("UBUNYE_PROFILE"), DEFAULT_PROFILE),
+        # Dagster+ names the deployment in every run, so that a branch deployment is not production's past.
+        profile=_text(
+            "profile",
+            profile,
+            env.get("UBUNYE_PROFILE", "").strip() or env.get("DAGSTER_CLOUD_DEPLOYMENT_NAME"),
+            DEFAULT_PROFILE,
+        ),
         hash_inputs=_flag("hash_inputs", hash_inputs, default=True),
         naive_timestamps=_zone(naive_timestamps),
     )
