@@ -247,6 +247,20 @@ def test_the_sources_error_reaches_the_writer_and_the_fingerprint() -> None:
     assert got.row_count is None
 
 
+def test_the_first_reason_stays() -> None:
+    table = pa.table({"s": NOT_UNICODE})
+
+    def source() -> Iterator[pa.RecordBatch]:
+        yield from table.to_batches()
+        yield pa.record_batch({"other": [1]})
+        raise OSError("the disk is gone")
+
+    stream = hash_stream(table.schema, source())
+    with pytest.raises(OSError, match="gone"):
+        list(stream)
+    assert (stream.fingerprint().error or "").startswith("the batch after 2 rows has another schema")
+
+
 def test_a_batch_of_another_schema_passes_unhashed() -> None:
     other = pa.record_batch({"a": [1]})
     stream = hash_stream(TABLE.schema, [*TABLE.to_batches(), other])

@@ -98,6 +98,13 @@ def test_a_column_that_only_some_files_have_counts(tmp_path: Path) -> None:
     assert_holds(fingerprint_dataset(tmp_path), expected)
 
 
+def test_a_column_without_a_type_takes_that_of_later_files(tmp_path: Path) -> None:
+    write(pa.table({"late": pa.nulls(1)}), tmp_path / "0.parquet")
+    write(pa.table({"late": ["x"]}), tmp_path / "1.parquet")
+    write(pa.table({"late": pa.nulls(1)}), tmp_path / "2.parquet")
+    assert_holds(fingerprint_dataset(tmp_path), pa.table({"late": [None, "x", None]}))
+
+
 def test_layouts_may_differ_from_file_to_file(tmp_path: Path) -> None:
     noon = dt.datetime(2020, 1, 1, 12)
     for i, (text, time) in enumerate(

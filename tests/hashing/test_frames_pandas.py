@@ -456,8 +456,11 @@ def test_labels_become_text() -> None:
 def test_two_labels_with_one_text(columns: list[Any]) -> None:
     got = failure(pd.DataFrame([range(len(columns))], columns=pd.Index(columns, dtype=object)))
     assert got.error is not None
-    assert f"column {str(columns[0])!r}" in got.error
+    assert got.error.startswith(f"column {str(columns[0])!r}: ")
+    assert f"this text: {columns[0]!r}, " in got.error
     assert got.row_count == 1
+    with pytest.raises(HashError, match="rename or drop some"):
+        arrow_table(pd.DataFrame([range(len(columns))], columns=pd.Index(columns, dtype=object)))
 
 
 def test_a_label_that_is_not_valid_unicode() -> None:

@@ -104,16 +104,14 @@ def test_a_parquet_dataset_is_hashed_in_memory_that_does_not_grow(tmp_path: Path
 
 
 def test_a_row_group_is_not_decoded_whole(tmp_path: Path) -> None:
-    rows = 3_000_000
-    table = pa.table({"id": np.arange(rows), "x": np.random.default_rng(0).random(rows)})
-    for name, group in (("small", 50_000), ("large", rows)):
+    for name, rows in (("small", 300_000), ("large", 3_000_000)):
+        table = pa.table({"id": np.arange(rows), "x": np.random.default_rng(0).random(rows)})
         (tmp_path / name).mkdir()
-        pq.write_table(table, tmp_path / name / "0.parquet", row_group_size=group)
+        pq.write_table(table, tmp_path / name / "0.parquet", row_group_size=rows)
     body = "got = fingerprint_dataset(sys.argv[1])"
-    _, one, small = peak_of(body, tmp_path / "small")
-    _, other, large = peak_of(body, tmp_path / "large")
-    assert one == other
-    assert large - small < 24 * MIB  # the group is 46 MiB
+    _, _, small = peak_of(body, tmp_path / "small")
+    _, _, large = peak_of(body, tmp_path / "large")
+    assert large - small < 24 * MIB  # the rows between are 41 MiB
 
 
 def test_no_second_copy_of_a_pandas_frame_is_made() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,11 +33,8 @@ def row_count(frame: object) -> None:
 def stream(frame: Any) -> ArrowStream:
     """Run the relation once and stream its result in batches.
 
-    Raises HashError for two columns of one name, and for types that DuckDB exports with a loss.
+    Raises HashError for types that DuckDB exports with a loss.
     """
-    for name, count in Counter(frame.columns).items():
-        if count > 1:
-            raise HashError(f"{count} columns have this name: rename or drop some", column=name)
     for name, sql_type in zip(frame.columns, frame.types, strict=True):
         _refuse_lossy(name, sql_type, str(sql_type))
     reader = from_source(lambda: _reader(frame))
