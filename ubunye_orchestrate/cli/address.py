@@ -136,7 +136,7 @@ class Task:
             for run in self.runs(of_run):
                 if _alike(run, record) and run.status == "success" and run.run_id != record.run_id:
                     return run
-        earlier = itertools.islice(self._earlier(record, same_partition=True), _LOOK_BACK)
+        earlier = self._earlier(record, same_partition=True)
         return next((run for run in earlier if _alike(run, record) and run.status == "success"), None)
 
     @functools.cached_property
@@ -171,26 +171,35 @@ class Task:
         """Return the run before ``record``: the nearest of its partition and profile, else of its partition,
         else the nearest of all.
         """
-        earlier = list(itertools.islice(self._earlier(record, same_partition=True), _LOOK_BACK))
-        for fits in (_alike, _same_partitions):
-            for run in earlier:
-                if fits(run, record):
-                    return run
+        of_partition: RunRecord | None = None
+        for run in self._earlier(record, same_partition=True):
+            if _alike(run, record):
+                return run
+            if of_partition is None and _same_partitions(run, record):
+                of_partition = run
+        if of_partition is not None:
+            return of_partition
         nearest = self._earlier(record, same_partition=False)
         return self._first(nearest, f"a run before {short_run_id(record.run_id)}")
 
     def _earlier(self, record: RunRecord, *, same_partition: bool) -> Iterator[RunRecord]:
-        """Yield the runs before ``record``; with ``same_partition`` without those whose name says another."""
+        """Yield the runs before ``record``, a bounded number of them, so that no history is read whole.
+
+        With ``same_partition`` without those whose name says another one.
+        """
         run_ids = self.store.run_ids(*self.names)
-        later = set(run_ids[: run_ids.index(record.run_id) + 1]) if record.run_id in run_ids else set()
+        if record.run_id not in run_ids:
+            # Its file has another name.
+            runs = itertools.dropwhile(lambda run: run.run_id != record.run_id, self.runs())
+            return itertools.islice(runs, 1, _LOOK_BACK)
         keys = partition_keys(record) if same_partition else ()
-        runs = self.runs(
-            lambda run_id: run_id not in later and (len(keys) != 1 or may_hold_partition(run_id, keys[0]))
+        earlier = (
+            run_id
+            for run_id in run_ids[run_ids.index(record.run_id) + 1 :]
+            if len(keys) != 1 or may_hold_partition(run_id, keys[0])
         )
-        if later:
-            return runs
-        # Its file has another name.
-        return itertools.islice(itertools.dropwhile(lambda run: run.run_id != record.run_id, runs), 1, None)
+        wanted = set(itertools.islice(earlier, _LOOK_BACK))
+        return self.runs(wanted.__contains__)
 
     def _accepted(self, said: Acceptance) -> RunRecord:
         try:
