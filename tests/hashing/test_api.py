@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -158,6 +160,20 @@ def test_a_fault_of_ours_is_logged_with_its_traceback_and_called_what_it_is(
         stream = hash_stream(TABLE.schema, TABLE.to_batches())
         assert pa.Table.from_batches(stream) == TABLE
         assert (stream.fingerprint().error or "").startswith("internal error (ZeroDivisionError)")
+
+
+def test_no_library_of_frames_is_loaded_to_recognise_one() -> None:
+    code = """
+import sys
+import pyarrow as pa
+from ubunye_orchestrate.hashing.api import fingerprint
+assert fingerprint(pa.table({"a": [1]})).error is None
+assert fingerprint({}).error == "not a table (dict)"
+# pandas is loaded by pyarrow itself, where it is installed.
+loaded = {"polars", "duckdb", "narwhals", "pyspark", "deltalake", "dagster"} & set(sys.modules)
+assert not loaded, loaded
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
