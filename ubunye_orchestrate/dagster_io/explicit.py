@@ -199,7 +199,7 @@ class ReceiptRun:
         ours = {name: value for name, value in shown.items() if name.startswith("ubunye/")}
         for partition in task.partitions or (None,):
             upstream.add_asset_metadata(self._step, task.key, partition, ours)
-        entry.stored.append(Stored(record, self._settings, mirrored.path is not None))
+        entry.stored.append(Stored(record, self._settings))
 
     def _main(self) -> _Output:
         """Return the output that is the asset's own table: the one called as the asset is, else the first."""

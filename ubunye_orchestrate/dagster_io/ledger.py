@@ -42,8 +42,6 @@ class Stored:
     record: RunRecord
     settings: ReceiptSettings
     """Of the IO manager that stored it."""
-    mirrored: bool
-    """False when its file could not be written."""
 
 
 @dataclass

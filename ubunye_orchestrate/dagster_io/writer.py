@@ -195,7 +195,7 @@ class ReceiptWriter:
         else:
             shown, record, mirrored = self._shown(context, record, task, task.partitions, whole, stored)
         context.add_output_metadata(free_names(shown, taken))
-        entry.stored.append(Stored(record, self.settings, mirrored.path is not None))
+        entry.stored.append(Stored(record, self.settings))
         entry.mark = time.perf_counter()
 
     def _show_partition(
