@@ -212,6 +212,8 @@ class RemoteFolder:
         except FileNotFoundError:
             return None
         except Exception as e:  # noqa: BLE001 - each file system has its own exceptions
+            if _is_empty(fs, file):
+                return b""
             _fail(f"{self.shown(path)} cannot be read", e)
         return data
 
@@ -283,6 +285,14 @@ def _local_entry(entry: os.DirEntry[str]) -> Entry:
     is_folder = stat.S_ISDIR(found.st_mode)
     problem = None if is_folder or stat.S_ISREG(found.st_mode) else "no regular file"
     return Entry(entry.name, is_folder, found.st_mtime_ns / 1e9, found.st_size, problem)
+
+
+def _is_empty(fs: Any, file: str) -> bool:
+    """Tell whether a file that could not be read has no bytes: S3 has no range of such a one."""
+    try:
+        return bool(fs.info(file).get("size") == 0)
+    except Exception:  # noqa: BLE001 - then the reading's own error is told
+        return False
 
 
 def _remote_entry(info: dict[str, Any]) -> Entry:
