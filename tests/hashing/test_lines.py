@@ -54,6 +54,16 @@ def test_rows_without_columns_and_columns_without_rows() -> None:
     assert batch_lines(pa.record_batch({"x": pa.array([], pa.list_(pa.string()))})).to_pylist() == []
 
 
+@pytest.mark.parametrize(
+    "t", [pa.date32(), pa.date64(), pa.timestamp("us"), pa.time64("ns"), pa.float64(), pa.int8(), pa.bool_()]
+)
+def test_an_array_without_values_may_have_no_buffer(t: pa.DataType) -> None:
+    empty = pa.Array.from_buffers(t, 0, [None, None])
+    assert _lines(empty) == []
+    lists = pa.ListArray.from_arrays(pa.array([0, 0], pa.int32()), empty)
+    assert _lines(lists) == ['{"x":[]}']
+
+
 # ------------------------------------------------------------------------ layouts
 
 

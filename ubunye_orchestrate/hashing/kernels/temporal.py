@@ -38,6 +38,8 @@ _AT_T: Final = len("yyyy-MM-dd")
 
 def integers_of(values: pa.Array) -> Ints:
     """Return the integers that stand for dates, times or timestamps, as int64; 0 where null."""
+    if len(values) == 0:
+        return np.empty(0, np.int64)  # such an array may have no buffer at all
     narrow = values.type.bit_width == 32
     dtype = np.dtype(np.int32 if narrow else np.int64)
     numbers = np.frombuffer(values.buffers()[1], dtype, len(values), values.offset * dtype.itemsize)
