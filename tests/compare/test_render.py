@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ubunye_orchestrate.compare.comparison import Comparison, compare_records
-from ubunye_orchestrate.compare.drift import judge
+from ubunye_orchestrate.compare.drift import DriftPolicy, judge
 from ubunye_orchestrate.compare.render import as_json, markdown, summary, terminal
 
 
@@ -157,6 +157,13 @@ def test_markdown_says_what_has_no_row(make: SimpleNamespace) -> None:
     missing = markdown(judge(compare_records(make.record(), make.changed(code=None))))
     assert "| not known: some evidence is missing |" in missing
     assert markdown(judge(compare_records(make.record(), make.record()))) == "outputs unchanged"
+
+
+def test_markdown_says_which_bound_the_rows_broke(make: SimpleNamespace) -> None:
+    a, b = (make.record(outputs=[make.step("x", output=True, row_count=rows)]) for rows in (100, 7))
+    text = markdown(judge(compare_records(a, b), DriftPolicy(min_rows=10)))
+    assert "| rows of x | 100 | 7 |" in text
+    assert "- **warn**: output x has 7 rows: fewer than 10" in text
 
 
 def test_markdown_is_bounded(make: SimpleNamespace) -> None:

@@ -170,6 +170,10 @@ _ABOUT_OUTPUTS = frozenset({"data_changed", "unknown", "not_comparable", "first_
 # ---------------------------------------------------------------- Markdown
 
 
+# Their rows say how the numbers moved, not why that is too far.
+_SAID_IN_WORDS_TOO = ("rows_out_of_bounds", "custody_broken")
+
+
 def markdown(subject: Verdict | Comparison, *, max_rows: int = 50) -> str:
     """Return a table (what, from, to, changed with) of everything that moved, then what could not be told.
 
@@ -190,7 +194,7 @@ def markdown(subject: Verdict | Comparison, *, max_rows: int = 50) -> str:
         parts.append("\n".join(table))
         if len(rows) > max_rows:
             parts.append(f"and {len(rows) - max_rows} more changes")
-    told = [finding for finding in verdict.findings if not finding.changes]
+    told = [f for f in verdict.findings if not f.changes or f.kind in _SAID_IN_WORDS_TOO]
     told.sort(key=lambda finding: -SEVERITIES.index(finding.severity))
     if told:
         lines = [f"- {_word(finding)}{markdown_cell(finding.text)}" for finding in told[:max_rows]]

@@ -46,7 +46,8 @@ def canonical_columns(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
                 f"{count} columns have this name, and a row's line has one value a name: rename or drop some",
                 column=name,
             )
-    return tuple(sorted((name, canonical_type(schema.types[i], column=name)) for i, name in enumerate(names)))
+    types = schema.types  # made anew at each access
+    return tuple(sorted((name, canonical_type(types[i], column=name)) for i, name in enumerate(names)))
 
 
 def canonical_type(arrow_type: pa.DataType, *, column: str) -> str:
