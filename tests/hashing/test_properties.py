@@ -34,7 +34,7 @@ def test_every_path_writes_the_lines_of_the_reference(path: str, table: RandomTa
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("path", [p for p in PATHS if p != "reference"])
-@settings(some, max_examples=30_000)
+@settings(some, max_examples=20_000)
 @given(tables(faulty=True, max_rows=10), st.booleans())
 def test_every_path_agrees_with_the_reference_at_length(path: str, table: RandomTable, awkward: bool) -> None:
     _assert_agreed(path, table.batch(awkward=awkward))
