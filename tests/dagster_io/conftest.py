@@ -98,10 +98,19 @@ def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+# Dagster follows a step's output with processes of its own, which hang where two runs share a process.
+NO_OUTPUT_FOLLOWED = {
+    "compute_logs": {
+        "module": "dagster.core.storage.noop_compute_log_manager",
+        "class": "NoOpComputeLogManager",
+    }
+}
+
+
 @pytest.fixture
 def project_on_disk(empty_home: Path, tmp_path: Path) -> Iterator[Project]:
     """An instance as users have it: SQLite files, one of events for each run."""
     home = tmp_path / "dagster_home"
     shutil.copytree(empty_home, home)
-    with DagsterInstance.local_temp(str(home)) as instance:
+    with DagsterInstance.local_temp(str(home), overrides=NO_OUTPUT_FOLLOWED) as instance:
         yield Project(instance, tmp_path / "mirror")
