@@ -11,12 +11,20 @@ if ! "$python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (
     exit 1
 fi
 
+# The older engine that tests compare with: beside the environment, since it has the newer one.
+peer=$venv/peers/ubunye-engine-0.7.0 peer_lock=tests/cli/engine-0.7.0.txt
+[ "$extra" = dev ] && [ ! -d "$peer" ] || peer=
+
 echo "Setting up $venv ($("$python" --version), extra '$extra'); only the first time ..."
 if command -v uv >/dev/null 2>&1; then
     [ -x "$venv/bin/python" ] || uv venv --quiet --python "$("$python" -c 'import sys; print(sys.executable)')" "$venv"
     uv pip install --quiet --python "$venv/bin/python" --constraint requirements.lock --editable ".[$extra]"
+    [ -z "$peer" ] || uv pip install --quiet --python "$venv/bin/python" --no-deps --require-hashes \
+        --target "$peer" --requirements "$peer_lock"
 else
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
         --constraint requirements.lock --editable ".[$extra]"
+    [ -z "$peer" ] || "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
+        --require-hashes --target "$peer" --requirement "$peer_lock"
 fi

@@ -169,6 +169,17 @@ def flights(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a Dagster instance (``home``) and the mirror (``root``) that its runs left."""
+    # Loads Dagster, which few of these tests need.
+    from tests.cli.project import build
+
+    folder = tmp_path_factory.mktemp("made")
+    build(folder)
+    return folder
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "any_case" in metafunc.fixturenames:
         assert len(CASES) == 13, f"expected the engine's records in {RECORDS}"
