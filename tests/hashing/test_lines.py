@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from decimal import Decimal
@@ -318,6 +319,7 @@ def _steps(values: pa.Array) -> int:
         nonlocal count
         count += event == "c_call"
 
+    gc.disable()  # others hang callbacks on it, which are Python too
     sys.settrace(trace)
     sys.setprofile(profile)
     try:
@@ -325,4 +327,5 @@ def _steps(values: pa.Array) -> int:
     finally:
         sys.settrace(None)
         sys.setprofile(None)
+        gc.enable()
     return count

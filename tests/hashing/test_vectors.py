@@ -77,7 +77,9 @@ def _numpy_frame(table: pa.Table) -> pd.DataFrame | None:
         back = pa.Table.from_pandas(frame, preserve_index=False)
     except pa.ArrowException:
         return None
-    return frame if back.schema.equals(table.schema) and back.equals(table) else None
+    # By canonical names: pandas 3 gives its own text type back as large_string.
+    same_types = canonical_columns(back.schema) == canonical_columns(table.schema)
+    return frame if same_types and back.cast(table.schema).equals(table) else None
 
 
 @each_table
