@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal, get_args
 
 from ubunye_orchestrate.compare.findings import KINDS, SEVERITIES, Kind, Severity, worst
 from ubunye_orchestrate.errors import ConfigurationError
 
-__all__ = ["DriftPolicy", "policy_from"]
+__all__ = ["BaselineWanted", "DriftPolicy", "policy_from"]
+
+BaselineWanted = Literal["previous", "accepted"]
 
 _DEFAULTS: Mapping[Kind, Severity] = {
     "configuration_changed": "note",
@@ -59,6 +61,9 @@ class DriftPolicy:
     """Whether versions that agree in their first two parts count as equal (2.2.3 and 2.2.1)."""
     deterministic: bool = True
     """False for an asset whose output may differ between equal runs: it is never called unexplained."""
+    baseline: BaselineWanted = "previous"
+    """What a run is held against while none is pinned: the previous success, or the last run that somebody
+    accepted (the previous success until there is one)."""
 
     def __post_init__(self) -> None:
         for kind, severity in self.severities.items():
@@ -71,6 +76,11 @@ class DriftPolicy:
                     f"DriftPolicy(severities={{{kind!r}: {severity!r}}}): a severity is one of "
                     f"{', '.join(SEVERITIES)}."
                 )
+        if self.baseline not in get_args(BaselineWanted):
+            raise ConfigurationError(
+                f"DriftPolicy(baseline={self.baseline!r}): expected one of "
+                f"{', '.join(get_args(BaselineWanted))}; a pinned run comes before both."
+            )
         for name in ("min_rows", "max_rows", "max_row_decrease", "max_row_increase"):
             bound = getattr(self, name)
             # "not >=" rather than "<": it refuses NaN as well.
@@ -109,6 +119,7 @@ _WRITTEN: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "ignore_packages": ("a list of names", (list, tuple, set, frozenset)),
     "ignore_patch_versions": ("true or false", (bool,)),
     "deterministic": ("true or false", (bool,)),
+    "baseline": ("previous or accepted", (str,)),
 }
 
 

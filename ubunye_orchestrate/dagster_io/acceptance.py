@@ -15,11 +15,18 @@ from dagster import (
     MetadataValue,
 )
 
-from ubunye_orchestrate.dagster_io.baseline import receipt_of_event
+from ubunye_orchestrate.dagster_io.metadata import receipt_of_event
 from ubunye_orchestrate.errors import ConfigurationError, InvalidRecordError, RecordNotFoundError
 from ubunye_orchestrate.records.baselines import Acceptance, decode_acceptance
 
-__all__ = ["ACCEPTANCE", "acceptance_in", "acceptances_in", "report_acceptance", "storage_id_of"]
+__all__ = [
+    "ACCEPTANCE",
+    "acceptance_in",
+    "acceptances_in",
+    "report_acceptance",
+    "said_since",
+    "storage_id_of",
+]
 
 ACCEPTANCE = "ubunye/acceptance"
 """The metadata key under which an observation has an acceptance or a pin, as JSON."""
@@ -71,6 +78,31 @@ def acceptances_in(instance: DagsterInstance, key: AssetKey) -> Iterator[Accepta
                 yield found
         if not page.has_more:
             return
+        cursor = page.cursor
+
+
+def said_since(instance: DagsterInstance, key: AssetKey, after: int) -> tuple[list[Acceptance], int]:
+    """Return what was said of an asset's runs after a storage id, newest first, and how far that reaches.
+
+    That is the storage id of the newest observation, of whatever kind; ``after`` itself where there is none.
+    What cannot be read says nothing.
+    """
+    found: list[Acceptance] = []
+    until = after
+    cursor: str | None = None
+    wanted = AssetRecordsFilter(asset_key=key, after_storage_id=after or None)
+    while True:
+        page = instance.fetch_observations(wanted, limit=_PAGE, cursor=cursor)
+        for event in page.records:
+            until = max(until, event.storage_id)
+            try:
+                said = acceptance_in(event)
+            except InvalidRecordError:
+                continue
+            if said is not None:
+                found.append(said)
+        if not page.has_more:
+            return found, until
         cursor = page.cursor
 
 

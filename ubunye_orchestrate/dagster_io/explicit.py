@@ -184,12 +184,14 @@ class ReceiptRun:
             ended_at=time.time(),
             data_version=version,
         )
-        baseline = find_baseline(self._step.instance, task.key, task.partitions, self._settings.profile)
-        record = with_baseline(record, baseline)
-        mirrored = mirror(RecordStore(self._settings.root), record, self._log)
         policy = DriftPolicy()
         with harmless(self._log, "reading the asset's policy"):
             policy = policy_in(upstream.metadata_in_step(self._step, task.key), task.key) or policy
+        baseline = find_baseline(
+            self._step.instance, task.key, task.partitions, self._settings.profile, policy.baseline
+        )
+        record = with_baseline(record, baseline)
+        mirrored = mirror(RecordStore(self._settings.root), record, self._log)
         shown = receipt_metadata(
             record, baseline, mirrored, main.hashed, columns_in_order(main.frame), policy, self._log
         )

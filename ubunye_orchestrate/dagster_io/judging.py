@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dagster import AssetCheckSeverity, AssetKey, EventLogRecord, MetadataValue
 
@@ -13,8 +14,9 @@ from ubunye_orchestrate.compare.findings import Finding, Verdict
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.compare.render import markdown, summary
 from ubunye_orchestrate.dagster_io import metadata as keys
-from ubunye_orchestrate.dagster_io.baseline import receipt_of_event
+from ubunye_orchestrate.dagster_io.baseline import BaselineKind, baseline_named, receipt_of_event
 from ubunye_orchestrate.errors import InvalidRecordError
+from ubunye_orchestrate.records.baselines import Acceptance
 from ubunye_orchestrate.records.model import RunRecord, StepRecord
 
 __all__ = ["CHECK_NAME", "DriftReport", "NotJudgedError", "events_named", "judge_event", "report_metadata"]
@@ -38,6 +40,15 @@ class DriftReport:
     verdict: Verdict
     record: RunRecord
     baseline: RunRecord | None
+    baseline_kind: BaselineKind | None = None
+    """Whether the baseline is the previous success, a pinned run, or the last accepted one."""
+    accepted: Acceptance | None = None
+    """Set when somebody accepted or pinned this very run: it passes, whatever was found."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing grave was found, or the run was accepted all the same."""
+        return self.verdict.passed or self.accepted is not None
 
     @property
     def text(self) -> str:
@@ -45,7 +56,10 @@ class DriftReport:
         where = self.asset_key.to_user_string()
         if self.partition is not None:
             where += f"[{self.partition}]"
-        return f"{where}: {summary(self.verdict)}"
+        told = summary(self.verdict)
+        if self.accepted is not None:
+            told = f"{self.accepted.kind} by {self.accepted.by} ({self.accepted.why}); {told}"
+        return f"{where}: {told}"
 
     @property
     def severity(self) -> AssetCheckSeverity:
@@ -60,11 +74,12 @@ class DriftReport:
 
 
 def events_named(record: RunRecord) -> set[int]:
-    """Return the storage ids of the materializations that judging a record takes: baseline and producers."""
+    """Return the storage ids of the materializations that judging a record takes: baselines and producers."""
     named = {producer.storage_id for step in record.inputs for producer in step.producer or ()}
-    baseline = (record.dagster or {}).get("baseline")
-    if baseline:
-        named.add(baseline.get("storage_id"))
+    dagster = record.dagster or {}
+    # Which of them is taken is the policy's to say; three are as cheap to read as one.
+    for one in (dagster.get("baseline"), *_mappings(dagster.get("baselines"))):
+        named.add((one or {}).get("storage_id"))
     return {storage_id for storage_id in named if isinstance(storage_id, int)}
 
 
@@ -79,7 +94,7 @@ def judge_event(
     ``known`` are the materializations that ``events_named`` asks for, as far as they are still there. Raises
     NotJudgedError when the baseline is gone or cannot be read.
     """
-    baseline = _baseline(record, known)
+    kind, baseline = _baseline(record, known, policy)
     verdict = (
         judge_first(record, policy) if baseline is None else judge(compare_records(baseline, record), policy)
     )
@@ -96,6 +111,7 @@ def judge_event(
         verdict=Verdict((*verdict.findings, *told), verdict.changed_with),
         record=record,
         baseline=baseline,
+        baseline_kind=kind,
     )
 
 
@@ -111,6 +127,11 @@ def report_metadata(report: DriftReport) -> dict[str, MetadataValue]:
         run_id = (report.baseline.dagster or {}).get("run_id")
         if isinstance(run_id, str):
             shown["ubunye/baseline_run"] = MetadataValue.dagster_run(run_id)
+    if report.baseline_kind in ("pinned", "accepted"):
+        shown["ubunye/baseline"] = MetadataValue.text(report.baseline_kind)
+    if report.accepted is not None:
+        said = report.accepted
+        shown["ubunye/accepted"] = MetadataValue.text(f"{said.kind} by {said.by}, {said.at}: {said.why}")
     shown["ubunye/findings"] = MetadataValue.json(
         [
             {"kind": f.kind, "severity": f.severity, "subject": f.subject, "text": f.text}
@@ -120,15 +141,24 @@ def report_metadata(report: DriftReport) -> dict[str, MetadataValue]:
     return shown
 
 
-def _baseline(record: RunRecord, known: Mapping[int, EventLogRecord]) -> RunRecord | None:
-    named = (record.dagster or {}).get("baseline")
-    if not named:
-        return None
-    event = known.get(named.get("storage_id"))
+def _mappings(value: object) -> list[Mapping[str, Any]]:
+    return [one for one in value.values() if isinstance(one, Mapping)] if isinstance(value, Mapping) else []
+
+
+def _baseline(
+    record: RunRecord, known: Mapping[int, EventLogRecord], policy: DriftPolicy
+) -> tuple[BaselineKind | None, RunRecord | None]:
+    found = baseline_named(record.dagster, policy.baseline)
+    if found is None:
+        return None, None
+    kind, named = found
+    storage_id = named.get("storage_id")
+    event = known.get(storage_id) if isinstance(storage_id, int) else None
     if event is None:
+        which = "baseline" if kind == "previous" else f"baseline ({kind})"
         raise NotJudgedError(
-            f"its baseline, materialization {named.get('storage_id')} of run {named.get('run_id')}, is no "
-            "longer in the event log"
+            f"its {which}, materialization {storage_id} of run {named.get('run_id')}, is no longer in the "
+            "event log"
         )
     try:
         baseline = receipt_of_event(event)
@@ -136,7 +166,7 @@ def _baseline(record: RunRecord, known: Mapping[int, EventLogRecord]) -> RunReco
         raise NotJudgedError(f"its baseline cannot be read: {e}") from e
     if baseline is None:
         raise NotJudgedError("its baseline has no receipt any more")
-    return baseline
+    return kind, baseline
 
 
 def _stored(step: StepRecord, known: Mapping[int, EventLogRecord]) -> list[StepRecord]:

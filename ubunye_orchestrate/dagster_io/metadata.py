@@ -11,7 +11,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dagster import JsonMetadataValue, MetadataValue, TableColumn, TableSchema, TableSchemaMetadataValue
+from dagster import (
+    EventLogRecord,
+    JsonMetadataValue,
+    MetadataValue,
+    TableColumn,
+    TableSchema,
+    TableSchemaMetadataValue,
+)
 
 from ubunye_orchestrate.errors import InvalidRecordError
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
@@ -31,6 +38,7 @@ __all__ = [
     "compact_receipt",
     "free_names",
     "receipt_of",
+    "receipt_of_event",
     "table_metadata",
 ]
 
@@ -98,6 +106,15 @@ def receipt_of(metadata: Mapping[str, MetadataValue], *, source: str) -> RunReco
             f"{source}: {RECEIPT} is {type(value).__name__}; expected JSON; another program uses this key"
         )
     return decode(json.dumps(value.data).encode(), source=source)
+
+
+def receipt_of_event(event: EventLogRecord) -> RunRecord | None:
+    """Return the receipt of a materialization, None without one. InvalidRecordError: it cannot be read."""
+    materialization = event.asset_materialization
+    if materialization is None:
+        return None
+    where = f"materialization {event.storage_id} of {materialization.asset_key.to_user_string()}"
+    return receipt_of(materialization.metadata, source=where)
 
 
 def table_metadata(

@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from dagster import DagsterLogManager, MetadataValue
 
@@ -56,7 +57,11 @@ def with_baseline(record: RunRecord, baseline: Baseline | None) -> RunRecord:
     """Return the record with its baseline named."""
     if baseline is None:
         return record
-    return with_dagster(record, baseline={"run_id": baseline.run_id, "storage_id": baseline.storage_id})
+    named: dict[str, Any] = {"run_id": baseline.run_id, "storage_id": baseline.storage_id}
+    if baseline.kind != "previous":
+        named["kind"] = baseline.kind
+    record = with_dagster(record, baseline=named)
+    return with_dagster(record, baselines=dict(baseline.named)) if baseline.named else record
 
 
 def receipt_metadata(
@@ -107,4 +112,8 @@ def mirror_metadata(mirrored: Mirrored) -> dict[str, MetadataValue]:
 def _changes(record: RunRecord, baseline: Baseline | None, policy: DriftPolicy) -> str:
     if baseline is None:
         return markdown(judge_first(record, policy))
-    return markdown(judge(compare_records(baseline.record, record), policy))
+    which = f"the {baseline.kind} run {baseline.run_id}"
+    if baseline.record is None:
+        return f"Not compared: {which} is no longer in the event log, or cannot be read."
+    told = markdown(judge(compare_records(baseline.record, record), policy))
+    return told if baseline.kind == "previous" else f"{told}\n\nHeld against {which}."

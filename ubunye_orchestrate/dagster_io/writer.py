@@ -239,10 +239,11 @@ class ReceiptWriter:
         """Name the record's baseline, mirror it unless it was, and return what its materialization shows."""
         baseline, policy = None, DriftPolicy()
         if task.key is not None:
-            instance = upstream.instance_of(context)
-            baseline = find_baseline(instance, task.key, partitions, self.settings.profile)
             with harmless(context.log, "reading the asset's policy"):
                 policy = policy_in(context.definition_metadata, task.key) or policy
+            baseline = find_baseline(
+                upstream.instance_of(context), task.key, partitions, self.settings.profile, policy.baseline
+            )
         record = with_baseline(record, baseline)
         mirrored = mirrored or mirror(self.store, record, context.log)
         shown = receipt_metadata(
