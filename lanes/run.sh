@@ -1,0 +1,47 @@
+#!/bin/sh
+# Run the tests of the lower rooms on other versions: the newest pandas, and the lowest of everything.
+# usage: lanes/run.sh LANE   (newest or lowest; the versions are in lanes/LANE.lock)
+set -eu
+cd "$(dirname "$0")/.."
+lane=$1
+case "$lane" in
+newest) wanted="3.14 3.13 3.12 3.11" without="" ;;
+# DuckDB 1 changes some types when it takes in the Arrow tables of that suite (null becomes int32).
+lowest) wanted="3.10 3.11" without="--deselect=tests/hashing/test_conformance.py::TestDuckDB" ;;
+*) echo "no lane '$lane'; there are newest and lowest" >&2; exit 1 ;;
+esac
+
+# A version manager may have a command for a Python that it does not let run here: ask each for its version.
+python=
+for version in $wanted; do
+    for candidate in "python$version" "$HOME"/.pyenv/versions/"$version".*/bin/python; do
+        if [ "$("$candidate" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)" = "$version" ]; then
+            python=$candidate
+            break 2
+        fi
+    done
+done
+if [ -z "$python" ]; then
+    echo "lane $lane needs one of Python $wanted; none was found" >&2
+    exit 1
+fi
+
+venv=".venv-$lane"
+if [ ! -e "$venv/.ready" ] || [ "lanes/$lane.lock" -nt "$venv/.ready" ]; then
+    rm -rf "$venv"
+    if command -v uv >/dev/null 2>&1; then
+        uv venv --quiet --python "$python" "$venv"
+        uv pip install --quiet --python "$venv/bin/python" --requirement "lanes/$lane.lock"
+        uv pip install --quiet --python "$venv/bin/python" --no-deps --editable .
+    else
+        "$python" -m venv "$venv"
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "lanes/$lane.lock"
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+    fi
+    touch "$venv/.ready"
+fi
+
+# Warnings are not errors here: what a library of another version deprecates is looked at when it is locked.
+# The engine and Spark are not in these environments.
+exec "$venv/bin/python" -m pytest tests/hashing tests/compare -q -W default -p no:cacheprovider \
+    -m "not long and not spark" $without --ignore-glob='*spark*' --ignore-glob='*engine*' --ignore-glob='*memory*'
