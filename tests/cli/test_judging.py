@@ -154,6 +154,33 @@ def test_a_pinned_run_whose_record_is_gone_is_not_replaced_by_another(run: Run, 
     assert "run aaaa1111 of default/raw/raw__flights was pinned by ann, and has no record here" in done.err
 
 
+def test_a_policy_may_want_the_last_accepted_run(run: Run, flights: Path) -> None:
+    policy = flights / "gate.toml"
+    policy.write_text('baseline = "accepted"\n')
+    arguments = ("gate", "-d", flights, "--json", "--policy", policy)
+
+    def baseline() -> str:
+        return str(run(*arguments).json["judged"][0]["baseline"])
+
+    # Until a run is accepted, the previous success.
+    assert baseline() == "cccc4444"
+    run("accept", "-d", flights, "--run-id", "bb", "--why", "as meant")
+    assert baseline() == "bbbb3333"
+    run("accept", "-d", flights, "--run-id", "aaaa1", "--pin", "--why", "audited")
+    run("accept", "-d", flights, "--run-id", "cc", "--why", "as meant")
+    assert baseline() == "aaaa1111"
+
+
+def test_what_the_receipt_names_as_previous_stands_after_a_pin(
+    run: Run, tmp_path: Path, make: SimpleNamespace
+) -> None:
+    store = RecordStore(tmp_path)
+    for day, run_id in enumerate(["one", "two", "three", "new"], start=1):
+        named = {"baseline": {"run_id": "one"}, "baselines": {"previous": {"run_id": "two"}}}
+        store.save(make.record(run_id, day, dagster={"asset_key": ["raw", "flights"], **named}))
+    assert ids(run("compare", "-d", tmp_path, "--json", "--run-id1", "baseline")) == ("two", "new")
+
+
 def test_no_accepted_run(run: Run, flights: Path) -> None:
     done = run("compare", "-d", flights, "--run-id1", "accepted")
     assert (done.code, "no accepted run" in done.err) == (1, True)

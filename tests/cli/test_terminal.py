@@ -149,17 +149,26 @@ def on_a_terminal(*arguments: object, **environment: str) -> str:
     return written.decode()
 
 
-def test_colours_on_a_terminal_only_and_not_where_they_are_unwanted(flights: Path) -> None:
-    arguments = ("compare", "-d", flights)
+@pytest.mark.parametrize(
+    ("command", "colour"), [(("compare",), "33"), (("gate", "--max-rows", "1"), "31"), (("gate",), "32")]
+)
+def test_colours_on_a_terminal_only_and_not_where_they_are_unwanted(
+    flights: Path, command: tuple[str, ...], colour: str
+) -> None:
+    arguments = (*command, "-d", flights)
     coloured = on_a_terminal(*arguments)
-    assert "\x1b[33m" in coloured
+    assert f"\x1b[{colour}m" in coloured
     plain = on_a_terminal(*arguments, NO_COLOR="1")
     assert "\x1b" not in plain
     assert re.sub(r"\x1b\[\d*m", "", coloured) == plain
     assert "\x1b" not in on_a_terminal(*arguments, TERM="dumb")
-    command = [sys.executable, "-m", "ubunye_orchestrate.cli", "lineage", "compare", "-d", str(flights)]
-    piped = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    whole = [sys.executable, "-m", "ubunye_orchestrate.cli", "lineage", *map(str, arguments)]
+    piped = subprocess.run(whole, capture_output=True, text=True, check=False).stdout
     assert piped == plain.replace("\r\n", "\n")
+
+
+def test_help_has_no_colours(flights: Path) -> None:
+    assert "\x1b" not in on_a_terminal("gate", "--help")
 
 
 def test_a_terminal_that_cannot_show_a_letter_gets_its_escape(tmp_path: Path, make: SimpleNamespace) -> None:
@@ -176,26 +185,111 @@ def test_a_terminal_that_cannot_show_a_letter_gets_its_escape(tmp_path: Path, ma
             assert json.loads(done.stdout)["version"] == "Zürich"
 
 
-def test_the_command_loads_neither_dagster_nor_any_frame_library(flights: Path) -> None:
+HEAVY = {"dagster", "pandas", "pyarrow", "numpy", "polars", "duckdb", "pyspark", "fsspec", "upath"}
+COMMANDS = {
+    "list": (),
+    "show": (),
+    "compare": (),
+    "why": (),
+    "trace": (),
+    "search": (),
+    "assets": (),
+    "gate": (),
+    "accept": ("--why", "x"),
+    "prune": ("--keep", "1"),
+}
+
+
+def loaded_by(*arguments: object) -> set[str]:
+    """The modules that a command has loaded when it ends."""
     script = (
         "import sys\n"
         "from ubunye_orchestrate.cli import main\n"
-        f"sys.argv = ['x', 'lineage', 'compare', '-d', {str(flights)!r}]\n"
+        f"sys.argv = {['x', *map(str, arguments)]!r}\n"
         "try:\n"
         "    main()\n"
         "except SystemExit as e:\n"
         "    assert e.code == 0, e.code\n"
-        "heavy = {'dagster', 'pandas', 'pyarrow', 'numpy', 'polars', 'duckdb', 'pyspark', 'fsspec'}\n"
-        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+        "print(*sys.modules, file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stderr.strip() == "[]"
-    assert "Comparing runs" in done.stdout
+    assert done.stdout
+    return set(done.stderr.splitlines()[-1].split())
 
 
-@pytest.mark.parametrize("command", ["list", "show", "compare", "trace", "search"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_loads_neither_dagster_nor_any_frame_library(flights: Path, command: str) -> None:
+    loaded = loaded_by("lineage", command, "-d", flights, *COMMANDS[command])
+    assert not loaded & HEAVY
+    assert "ubunye_orchestrate.records.model" in loaded
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("lineage", "--help"), ("lineage", "gate", "--help")])
+def test_help_loads_no_model_either(arguments: tuple[str, ...]) -> None:
+    loaded = loaded_by(*arguments)
+    assert not loaded & {*HEAVY, "rich"}
+    assert not {name for name in loaded if name.startswith("ubunye_orchestrate.records")}
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "verify", "sync"])
 def test_help_has_an_example_and_fits_80_columns(run: Run, command: str) -> None:
     done = run(command, "--help")
     assert done.code == 0
-    assert f"ubunye-orchestrate lineage {command}" in done.out.replace("Usage: ubunye-orchestrate", "")
+    assert f"ubunye-orchestrate lineage {command}" in done.out.partition("Examples:")[2]
     assert max(len(line) for line in done.out.splitlines()) <= 80
+    # Every option of the help has its text.
+    assert not re.search(r"^  -.*>$", done.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_fits_80_columns(run: Run, flights: Path, command: str) -> None:
+    done = run(command, "-d", flights, *COMMANDS[command])
+    lines = [line for line in done.out.splitlines() if "written to" not in line]
+    assert max(map(len, lines)) <= 80
+
+
+# ---------------------------------------------------------------- what a shell offers
+
+
+def offered(shell: str, line: str) -> str:
+    words = line.split(" ")
+    environment = {
+        **os.environ,
+        "_UBUNYE_ORCHESTRATE_COMPLETE": f"complete_{shell}",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+        "_TYPER_COMPLETE_ARGS": line,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
+    environment.pop("UBUNYE_ROOT", None)
+    command = [str(Path(sys.executable).parent / "ubunye-orchestrate")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_commands_tasks_and_runs(flights: Path, shell: str) -> None:
+    command = "ubunye-orchestrate lineage"
+    assert "compare" in offered(shell, f"{command} com")
+    assert "raw__flights" in offered(shell, f"{command} list -d {flights} --task ")
+    assert "raw/flights" in offered(shell, f"{command} list -d {flights} --asset r")
+    assert "default" in offered(shell, f"{command} list -d {flights} -u ")
+    assert "raw" in offered(shell, f"{command} list -d {flights} -p ")
+    runs = offered(shell, f"{command} compare -d {flights} --run-id1 ")
+    assert all(text in runs for text in ("baseline", "latest", "aaaa1111", "dddd5555"))
+    some = offered(shell, f"{command} show -d {flights} --asset raw/flights --run-id aa")
+    assert ("aaaa2222" in some, "bbbb3333" in some) == (True, False)
+
+
+def test_completion_of_a_mirror_that_is_not_there_is_silent(tmp_path: Path) -> None:
+    for root in (tmp_path, tmp_path / "nowhere"):
+        assert offered("bash", f"ubunye-orchestrate lineage list -d {root} --task ").strip() == ""
+        runs = offered("bash", f"ubunye-orchestrate lineage show -d {root} --run-id ").split()
+        assert runs == ["accepted", "baseline", "latest", "previous"]
+
+
+def test_completion_offers_nothing_that_could_steer_a_terminal(tmp_path: Path) -> None:
+    (tmp_path / ".ubunye/lineage/u/p/x\x1b[2Jy").mkdir(parents=True)
+    (tmp_path / ".ubunye/lineage/u/p/fine").mkdir(parents=True)
+    assert offered("bash", f"ubunye-orchestrate lineage list -d {tmp_path} --task ").split() == ["fine"]

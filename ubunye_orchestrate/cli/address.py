@@ -121,16 +121,23 @@ class Task:
             )
         return self._accepted(said)
 
-    def baseline(self, record: RunRecord) -> RunRecord | None:
-        """Return the run that ``record`` is held against: the one that is pinned for its partition and
-        profile, else the one that its receipt names, else its previous success; None where there is none.
+    def baseline(self, record: RunRecord, *, last_accepted_wanted: bool = False) -> RunRecord | None:
+        """Return the run that ``record`` is held against, or None where there is none.
 
-        Raises RecordNotFoundError when a run is pinned and its record is not there.
+        The one that is pinned for its partition and profile; else, where that is wanted and there is one, the
+        last accepted run; else the previous success, as its receipt names it or by order.
+
+        Raises RecordNotFoundError when a run is pinned (or accepted) and its record is not there.
         """
-        pin = pinned(self.said, partition_keys(record), record.profile)
-        if pin is not None:
-            return self._accepted(pin)
-        named = (record.dagster or {}).get("baseline")
+        keys = partition_keys(record)
+        said = pinned(self.said, keys, record.profile)
+        if said is None and last_accepted_wanted:
+            said = last_accepted(self.said, keys, record.profile)
+        if said is not None:
+            return self._accepted(said)
+        dagster = record.dagster or {}
+        baselines = dagster.get("baselines")
+        named = baselines.get("previous") if isinstance(baselines, dict) else dagster.get("baseline")
         if isinstance(named, dict) and isinstance(named.get("run_id"), str):
             of_run = of_dagster_run(named["run_id"])
             for run in self.runs(of_run):

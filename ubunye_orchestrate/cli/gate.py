@@ -18,6 +18,7 @@ from ubunye_orchestrate.compare.custody import judge_custody_by_records
 from ubunye_orchestrate.compare.drift import judge, judge_first
 from ubunye_orchestrate.compare.findings import SEVERITIES, Verdict
 from ubunye_orchestrate.compare.path import follow, path_in_words
+from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.compare.render import summary
 from ubunye_orchestrate.compare.text import printable
 from ubunye_orchestrate.errors import RecordError, RecordNotFoundError
@@ -113,7 +114,7 @@ def _judge(
     asset = ["/".join(str(part) for part in key)] if isinstance(key, list) else []
     rules = policy.of("/".join(task.names), *asset)
     try:
-        held_against = _baseline(task, record, baseline)
+        held_against = _baseline(task, record, baseline, rules)
     except RecordError as e:
         return _not_judged(task, record, f"not judged: {e}")
     if held_against is None:
@@ -140,10 +141,10 @@ def _judge(
     )
 
 
-def _baseline(task: Task, record: RunRecord, text: str) -> RunRecord | None:
+def _baseline(task: Task, record: RunRecord, text: str, rules: DriftPolicy) -> RunRecord | None:
     """Return the run to hold ``record`` against. Only the word ``baseline`` may come to nothing."""
     if text == "baseline":
-        return task.baseline(record)
+        return task.baseline(record, last_accepted_wanted=rules.baseline == "accepted")
     if text in ("previous", "accepted"):
         return task.beside(record, text)
     return task.run(text)

@@ -24,10 +24,12 @@ _NOT_PRINTABLE = re.compile(r"[^\n -~]")
 
 # What a line ends with (or begins with, among findings), and the colour that it gets.
 _COLOURS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"CHANGED$"), typer.colors.YELLOW),
+    (re.compile(r"^(PASS|ACCEPTED|unchanged)  "), typer.colors.GREEN),
+    (re.compile(r"^(FAIL|missing|unreadable)  "), typer.colors.RED),
+    (re.compile(r"CHANGED$|^changed  "), typer.colors.YELLOW),
     (re.compile(r"^  error  |\[error\]|  error( |$)|^    fail  "), typer.colors.RED),
     (re.compile(r"^  warn   |^    (warn|quarantine) "), typer.colors.YELLOW),
-    (re.compile(r" (unknown|not comparable)( \(.*)?$"), typer.colors.CYAN),
+    (re.compile(r" (unknown|not comparable)( \(.*)?$|^unknown  "), typer.colors.CYAN),
 )
 
 

@@ -28,8 +28,8 @@ class _Run:
     run_id: str
     ended: datetime | None
     success: bool
-    baseline: str | None
-    """The Dagster run that it was held against."""
+    held_against: tuple[str, ...]
+    """The Dagster runs that its receipt names as baselines."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,15 @@ def plan_task(task: Task, keep: int | None, keep_days: float | None, now: dateti
 
 def _run(record: RunRecord) -> _Run:
     ended = record.ended_at or record.started_at
-    named = (record.dagster or {}).get("baseline")
-    run_id = named.get("run_id") if isinstance(named, dict) else None
+    dagster = record.dagster or {}
+    baselines = dagster.get("baselines")
+    named = [dagster.get("baseline"), *(baselines.values() if isinstance(baselines, dict) else ())]
+    run_ids = [one.get("run_id") for one in named if isinstance(one, dict)]
     return _Run(
         record.run_id,
         None if ended is None else parse_time(ended),
         record.status == "success",
-        run_id if isinstance(run_id, str) else None,
+        tuple(dict.fromkeys(run_id for run_id in run_ids if isinstance(run_id, str))),
     )
 
 
@@ -93,8 +95,8 @@ def _baselines(history: list[_Run]) -> set[str]:
         return set()
     needed = {run.run_id for run in [run for run in history if run.success][:1]}
     newest, *earlier = history
-    if newest.baseline is not None:
-        of_baseline = of_dagster_run(newest.baseline)
+    for run_id in newest.held_against:
+        of_baseline = of_dagster_run(run_id)
         needed |= {run.run_id for run in [run for run in earlier if of_baseline(run.run_id)][:1]}
     needed |= {run.run_id for run in [run for run in earlier if run.success][:1]}
     return needed

@@ -35,11 +35,11 @@ def run_lines(task: str, records: list[RunRecord]) -> Iterator[str]:
 def search_lines(records: Iterable[RunRecord]) -> Iterator[str]:
     """Yield the table of ``search``, each line as soon as its record is there."""
     yield _RULE
-    yield f"{'RUN_ID':<8}  {'TASK PATH':<34}  {'STARTED':<19}  {'STATUS':<7} {'DUR':>6}"
+    yield f"{'RUN_ID':<8}  {'TASK PATH':<33}  {'STARTED':<19}  {'STATUS':<7} {'DUR':>6}"
     yield _RULE
     for record in records:
         yield (
-            f"{short_run_id(record.run_id):<8}  {printable(record.task_path):<34}  {_when(record):<19}  "
+            f"{short_run_id(record.run_id):<8}  {printable(record.task_path):<33}  {_when(record):<19}  "
             f"{record.status:<7} {_duration(record):>6}"
         )
 
