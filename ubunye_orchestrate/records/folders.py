@@ -14,7 +14,6 @@ import uuid
 from datetime import datetime
 from typing import Any, NamedTuple, NoReturn, Protocol
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from ubunye_orchestrate.errors import StoreError
 from ubunye_orchestrate.records.masking import mask_location, mask_text
@@ -70,6 +69,9 @@ def open_folder(root: str, inner: str) -> Folder:
     if not is_url(root):
         return LocalFolder(root, inner)
     if root.startswith(("file://", "local://")):
+        # Loads HTTP, TLS and e-mail, which no other way in needs.
+        from urllib.request import url2pathname
+
         return LocalFolder(url2pathname(urlsplit(root).path), inner)
     return RemoteFolder(root, inner)
 
