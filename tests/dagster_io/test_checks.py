@@ -15,6 +15,7 @@ from dagster import (
     InMemoryIOManager,
     StaticPartitionsDefinition,
     asset,
+    load_assets_from_modules,
 )
 
 from ubunye_orchestrate.compare.policy import DriftPolicy
@@ -151,3 +152,67 @@ def test_each_asset_has_its_check() -> None:
         ("b", "drift"),
         ("c/d", "drift"),
     ]
+
+
+class TestWhichAssets:
+    def test_what_a_loader_of_assets_returns(self) -> None:
+        checks = build_drift_checks(load_assets_from_modules([_module()]))
+        assert sorted(key.asset_key.to_user_string() for one in checks for key in one.check_keys) == [
+            "a",
+            "b",
+        ]
+
+    @pytest.mark.parametrize(
+        ("selection", "among"),
+        [
+            (AssetSelection.assets("raw", "clean"), None),
+            (AssetSelection.groups("default") - AssetSelection.assets("report"), [raw, clean, report]),
+            (AssetSelection.assets("clean").upstream(), [raw, clean, report]),
+        ],
+        ids=["by key", "by group", "upstream"],
+    )
+    def test_a_selection_that_can_be_resolved(self, selection: Any, among: Any) -> None:
+        checks = build_drift_checks(selection, among=among)
+        keys = {key.asset_key.to_user_string() for one in checks for key in one.check_keys}
+        assert keys == {"raw", "clean"}
+
+    def test_one_that_cannot_says_what_it_takes(self) -> None:
+        with pytest.raises(ConfigurationError, match=r"goes by the graph of assets.*among="):
+            build_drift_checks(AssetSelection.groups("default"))
+
+
+def _module() -> Any:
+    import types
+
+    @asset
+    def a() -> int:
+        return 1
+
+    @asset
+    def b() -> int:
+        return 1
+
+    module = types.ModuleType("some_assets")
+    module.a, module.b = a, b  # type: ignore[attr-defined]
+    return module
+
+
+def test_an_accepted_run_passes_when_it_is_looked_at_again(project: Project, manager: Any) -> None:
+    from .test_baselines import say
+
+    World.random = True
+    run(project, manager)
+    failed = results(run(project, manager))["clean"]
+    assert not failed.passed
+    say(project, "clean", "accepted")
+    only = AssetSelection.checks(*(key for one in build_drift_checks([clean]) for key in one.check_keys))
+    again = results(run(project, manager, selection=only))["clean"]
+    assert again.passed
+    assert again.description.startswith("clean: accepted by ada (looked at it); error: ")
+
+
+def test_it_says_where_a_change_entered(project: Project, manager: Any) -> None:
+    run(project, manager)
+    World.rows = 3
+    found = results(run(project, manager))["clean"]
+    assert found.metadata["ubunye/path"].value == "entered at raw (source changed)"

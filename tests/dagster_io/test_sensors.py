@@ -16,14 +16,18 @@ from dagster import (
     Definitions,
     InMemoryIOManager,
     JsonMetadataValue,
+    RunRequest,
     SensorResult,
     StaticPartitionsDefinition,
     asset,
     build_sensor_context,
+    job,
+    op,
 )
 
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.dagster_io.cursor import DriftCursor
+from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
 from ubunye_orchestrate.dagster_io.judging import DriftReport
 from ubunye_orchestrate.dagster_io.sensors import build_drift_sensor
 from ubunye_orchestrate.dagster_io.wrapping import with_receipts
@@ -90,9 +94,8 @@ def test_the_first_tick_judges_nothing_historic(watch: Watch) -> None:
     tick = watch.tick()
     assert not tick.asset_events
     assert str(tick.skip_message).startswith("First look: what is materialized from now on is judged")
-    assert DriftCursor.parse(watch.cursor) == DriftCursor(
-        watch.project.instance.event_log_storage.get_maximum_record_id() or 0
-    )
+    head = watch.project.instance.event_log_storage.get_maximum_record_id() or 0
+    assert DriftCursor.parse(watch.cursor) == DriftCursor(head, observed=head)
     assert watch.tick().skip_message == "Nothing was materialized since the last look."
 
 
@@ -460,7 +463,7 @@ def test_queries_do_not_grow_with_the_number_of_assets(
             assert len(watch.tick().asset_events) == count
         return calls
 
-    assert queries(2) == queries(12) == 2
+    assert queries(2) == queries(12) == 3
 
 
 def test_more_than_one_tick_can_take_is_left_for_the_next(
@@ -495,3 +498,164 @@ def test_the_daemon_can_store_what_a_tick_found(project_on_disk: Project) -> Non
         AssetCheckKey(AssetKey("clean"), "drift"), limit=5
     )
     assert len(history) == 1
+
+
+class TestPath:
+    def test_the_finding_says_where_the_change_entered(self, watch: Watch) -> None:
+        watch.run()
+        watch.tick()
+        World.rows = 4
+        watch.run()
+        found = watch.found()
+        assert found["clean"].metadata["ubunye/path"].value == "entered at raw (source changed)"
+        assert found["clean"].description.endswith("; entered at raw (source changed)")
+        watch.run()
+        assert "ubunye/path" not in watch.found()["clean"].metadata
+
+    def test_upstream_of_what_was_materialized_since_the_last_look(self, watch: Watch) -> None:
+        folder = str(watch.project.root / "tables")
+        watch.manager = ParquetIOManager(base_path=folder, receipts=watch.project.receipts)
+        watch.run()
+        World.rows = 4
+        watch.run(selection=[raw])
+        watch.tick()
+        # ``clean`` alone reads, by its key, what was made before this look.
+        watch.run(selection=[clean])
+        assert watch.found()["clean"].metadata["ubunye/path"].value == "entered at raw (source changed)"
+
+    def test_a_path_that_breaks_is_said_and_the_findings_stand(
+        self, watch: Watch, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        watch.run()
+        watch.tick()
+        World.rows = 4
+        watch.run()
+
+        def broken(*args: Any) -> Any:
+            raise RuntimeError("a bug")
+
+        monkeypatch.setattr("ubunye_orchestrate.dagster_io.paths.follow", broken)
+        assert sorted(watch.found()) == ["clean", "raw"]
+
+
+class TestAcceptance:
+    @pytest.fixture
+    def failing(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> Watch:
+        monkeypatch.setattr(World, "random", True)
+        watch = Watch(project, build_drift_sensor([raw, clean], on_finding=self.told.append))
+        watch.run()
+        watch.tick()
+        watch.run()
+        return watch
+
+    told: list[DriftReport]
+
+    @pytest.fixture(autouse=True)
+    def nothing_told(self) -> None:
+        self.told = []
+
+    def accept(self, watch: Watch) -> None:
+        from .test_baselines import say
+
+        say(watch.project, "clean", "accepted")
+
+    def test_before_the_look_it_passes_and_says_who_said_so(self, failing: Watch) -> None:
+        self.accept(failing)
+        evaluation = failing.found()["clean"]
+        assert evaluation.passed
+        assert evaluation.description.startswith("clean: accepted by ada (looked at it); error: ")
+        assert self.told == []
+
+    def test_after_the_look_the_check_is_reported_anew(self, failing: Watch) -> None:
+        assert not failing.found()["clean"].passed
+        self.accept(failing)
+        tick = failing.tick()
+        (evaluation,) = tick.asset_events
+        assert evaluation.passed
+        assert evaluation.description == "accepted by ada (looked at it); not judged anew"
+        event = failing.project.event("clean")
+        assert evaluation.target_materialization_data.storage_id == event.storage_id
+        assert "clean: run " in str(tick.skip_message)
+        assert not failing.tick().asset_events
+
+    def test_a_cursor_of_before_knows_how_far_it_was(self, failing: Watch) -> None:
+        failing.tick()
+        cursor = DriftCursor.parse(failing.cursor)
+        assert cursor is not None
+        failing.cursor = f'{{"storage_id": {cursor.storage_id}}}'
+        self.accept(failing)
+        assert [event.passed for event in failing.tick().asset_events] == [True]
+
+    def test_a_pinned_run_is_what_later_ones_are_held_against(self, watch: Watch) -> None:
+        from .test_baselines import say
+
+        watch.run()
+        say(watch.project, "raw", "pinned")
+        World.rows = 4
+        watch.run()
+        watch.tick()
+        watch.run()
+        metadata = watch.found()["raw"].metadata
+        assert "| rows of raw | 3 | 4 |" in metadata["ubunye/changes"].value
+        assert metadata["ubunye/baseline"].value == "pinned"
+        assert metadata["ubunye/baseline_run"].value == watch.project.events("raw")[2].run_id
+
+
+class TestRemediation:
+    def failing(self, project: Project, monkeypatch: pytest.MonkeyPatch, **kwargs: Any) -> Watch:
+        monkeypatch.setattr(World, "random", True)
+        watch = Watch(project, build_drift_sensor([raw, clean], remediation_job="repair", **kwargs))
+
+        @op
+        def look() -> None: ...
+
+        @job
+        def repair() -> None:
+            look()
+
+        watch.definitions = Definitions(
+            assets=watch.assets,
+            jobs=[repair],
+            sensors=[watch.sensor],
+            resources={"io_manager": watch.manager},
+        )
+        watch.run()
+        watch.tick()
+        return watch
+
+    def test_a_run_is_requested_once_for_each_error(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        watch = self.failing(project, monkeypatch)
+        watch.run()
+        tick = watch.tick()
+        (request,) = tick.run_requests or ()
+        event = project.event("clean")
+        assert request.run_key == f"drift-{event.storage_id}"
+        assert request.tags["ubunye/drift_asset"] == "clean"
+        assert request.tags["ubunye/drift_run"] == event.run_id
+        assert len(tick.asset_events) == 2
+        assert not watch.tick().run_requests
+
+    def test_a_run_that_was_requested_requests_no_other(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        watch = self.failing(project, monkeypatch)
+        watch.run(tags={"ubunye/drift_run": "some-run"})
+        tick = watch.tick()
+        assert not tick.run_requests
+        assert "No further run is requested for clean" in str(tick.skip_message)
+
+    def test_the_user_says_for_what_and_with_which_config(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def only_raw(report: DriftReport) -> RunRequest | None:
+            if report.asset_key == AssetKey("raw"):
+                raise RuntimeError("a bug of the user's")
+            return RunRequest(run_key="mine", tags={"team": "data"})
+
+        policy = {"raw": DriftPolicy(min_rows=10)}
+        watch = self.failing(project, monkeypatch, policy=policy, remediation=only_raw)
+        watch.run()
+        (request,) = watch.tick().run_requests or ()
+        assert (request.run_key, request.tags["team"]) == ("mine", "data")

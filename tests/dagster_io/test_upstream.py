@@ -34,6 +34,7 @@ from dagster import (
     build_input_context,
     build_output_context,
     build_resources,
+    define_asset_job,
     graph,
     io_manager,
     job,
@@ -255,6 +256,28 @@ def test_the_event_log(instance: DagsterInstance) -> None:
     }
     assert upstream.materializations_by_id(instance, []) == {}
     assert len(upstream.materializations_by_id(instance, range(1_200))) == 4
+
+
+def test_observations_after(instance: DagsterInstance) -> None:
+    for note in ("first", "second"):
+        instance.report_runless_asset_event(AssetObservation(asset_key="one", description=note))
+    events = upstream.observations_after(instance, 0, 10)
+    assert [e.asset_observation.description for e in events if e.asset_observation] == ["first", "second"]
+    assert list(upstream.observations_after(instance, events[0].storage_id, 10)) == list(events[1:])
+    assert list(upstream.observations_after(instance, 0, 1)) == list(events[:1])
+
+
+def test_job_is_both_forms_of_a_job() -> None:
+    assert isinstance(define_asset_job("some"), upstream.Job)
+
+
+def test_keys_named_by() -> None:
+    assert upstream.keys_named_by(AssetSelection.assets("b", ["a", "c"])) == (
+        AssetKey("b"),
+        AssetKey(["a", "c"]),
+    )
+    assert upstream.keys_named_by(AssetSelection.assets("b") | AssetSelection.assets("a")) is None
+    assert upstream.keys_named_by(AssetSelection.groups("g")) is None
 
 
 def test_planned_asset_and_error_of(instance: DagsterInstance) -> None:

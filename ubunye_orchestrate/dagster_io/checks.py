@@ -2,6 +2,7 @@
 
 # Without "from __future__ import annotations": Dagster looks at the class that annotates ``context``.
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from dagster import (
     AssetCheckExecutionContext,
@@ -18,7 +19,7 @@ from dagster import (
 from ubunye_orchestrate.compare.findings import SEVERITIES
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.dagster_io import upstream
-from ubunye_orchestrate.dagster_io.baseline import receipt_of_event
+from ubunye_orchestrate.dagster_io.acceptance import said_since
 from ubunye_orchestrate.dagster_io.judging import (
     CHECK_NAME,
     DriftReport,
@@ -27,8 +28,10 @@ from ubunye_orchestrate.dagster_io.judging import (
     judge_event,
     report_metadata,
 )
+from ubunye_orchestrate.dagster_io.metadata import receipt_of_event
+from ubunye_orchestrate.dagster_io.paths import with_paths
 from ubunye_orchestrate.dagster_io.policies import Policies, PolicyGiven, policies
-from ubunye_orchestrate.dagster_io.selection import AssetGiven, keys_of
+from ubunye_orchestrate.dagster_io.selection import AssetGiven, AssetsGiven, keys_in
 from ubunye_orchestrate.errors import UbunyeError
 
 __all__ = ["build_drift_checks"]
@@ -38,16 +41,22 @@ _MAX_PARTITIONS = 500
 
 
 def build_drift_checks(
-    assets: Sequence[AssetGiven], policy: PolicyGiven = None, *, blocking: bool = False
+    assets: AssetsGiven,
+    policy: PolicyGiven = None,
+    *,
+    blocking: bool = False,
+    among: Sequence[AssetGiven] | None = None,
 ) -> list[AssetChecksDefinition]:
     """Return the check ``drift`` for each asset, which holds its newest materialization against its baseline.
 
     Its declaration also makes the results of ``build_drift_sensor`` visible on the asset. With ``blocking``,
     assets downstream are not run when it fails with an error. ``policy`` is one for all assets, or one for
-    each; an asset's own stands in its metadata under ``ubunye/policy``.
+    each; an asset's own stands in its metadata under ``ubunye/policy``. ``assets`` is a list, such as
+    ``load_assets_from_package_module`` returns, or an ``AssetSelection``; one that goes by the graph needs
+    the project's assets in ``among``.
     """
     policy_of = policies(policy)
-    return [_check(key, policy_of, blocking) for key in keys_of(assets)]
+    return [_check(key, policy_of, blocking) for key in keys_in(assets, among)]
 
 
 def _check(key: AssetKey, policy_of: Policies, blocking: bool) -> AssetChecksDefinition:
@@ -65,11 +74,12 @@ def _check(key: AssetKey, policy_of: Policies, blocking: bool) -> AssetChecksDef
 
 def _result(context: AssetCheckExecutionContext, key: AssetKey, policy_of: Policies) -> AssetCheckResult:
     reports: list[DriftReport] = []
+    known: dict[int, EventLogRecord] = {}
     not_judged: list[str] = []
     metadata = upstream.metadata_of_checked(context, key)
     for event in _events(context, key):
         try:
-            reports.append(_judge(context, event, policy_of(key, metadata)))
+            reports.append(_judge(context, event, policy_of(key, metadata), known))
         except (NotJudgedError, UbunyeError) as e:
             not_judged.append(str(e))
     if not reports:
@@ -81,12 +91,13 @@ def _result(context: AssetCheckExecutionContext, key: AssetKey, policy_of: Polic
             description=f"not judged: {why}",
             metadata={"ubunye/not_judged": MetadataValue.text(why)},
         )
-    worst = max(reports, key=lambda report: SEVERITIES.index(report.verdict.severity))
+    reports = with_paths(context.instance, _accepted(context, key, reports), known)
+    worst = max(reports, key=lambda one: (not one.passed, SEVERITIES.index(one.verdict.severity)))
     shown = report_metadata(worst)
     if not_judged:
         shown["ubunye/not_judged"] = MetadataValue.text("; ".join(not_judged))
     return AssetCheckResult(
-        passed=worst.verdict.passed,
+        passed=worst.passed,
         severity=worst.severity,
         description=_words(reports, worst),
         metadata=shown,
@@ -103,14 +114,32 @@ def _events(context: AssetCheckExecutionContext, key: AssetKey) -> Iterable[Even
     return [event for event in recent if event.run_id == context.run.run_id]
 
 
-def _judge(context: AssetCheckExecutionContext, event: EventLogRecord, policy: DriftPolicy) -> DriftReport:
+def _judge(
+    context: AssetCheckExecutionContext,
+    event: EventLogRecord,
+    policy: DriftPolicy,
+    known: dict[int, EventLogRecord],
+) -> DriftReport:
     record = receipt_of_event(event)
     if record is None:
         raise NotJudgedError("its materialization has no receipt (is its IO manager wrapped?)")
-    known = upstream.materializations_by_id(context.instance, events_named(record))
+    known[event.storage_id] = event
+    known.update(upstream.materializations_by_id(context.instance, events_named(record) - known.keys()))
     return judge_event(event, record, known, policy)
 
 
+def _accepted(
+    context: AssetCheckExecutionContext, key: AssetKey, reports: list[DriftReport]
+) -> list[DriftReport]:
+    """Mark the runs that somebody accepted or pinned since they were made."""
+    if all(report.verdict.passed for report in reports):
+        return reports
+    since = min(report.storage_id for report in reports)
+    said, _ = said_since(context.instance, key, since)
+    by_id = {one.storage_id: one for one in reversed(said) if one.kind != "unpinned"}
+    return [replace(report, accepted=by_id.get(report.storage_id)) for report in reports]
+
+
 def _words(reports: Sequence[DriftReport], worst: DriftReport) -> str:
-    others = sum(not report.verdict.passed for report in reports if report is not worst)
+    others = sum(not report.passed for report in reports if report is not worst)
     return f"{worst.text} (and {others} more partitions)" if others else worst.text

@@ -7,7 +7,7 @@ newer one are passed over.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 __all__ = ["DriftCursor"]
 
@@ -24,6 +24,9 @@ class DriftCursor:
     """Environment hash of the newest run that was judged."""
     reported: tuple[str, ...] = ()
     """Changes of the environment that were reported while it is the current one."""
+    observed: int | None = None
+    """Every acceptance up to this storage id was taken; None in a cursor of an older version: as far as
+    ``storage_id``."""
 
     @classmethod
     def parse(cls, text: str | None) -> DriftCursor | None:
@@ -35,9 +38,12 @@ class DriftCursor:
         storage_id = value.get("storage_id") if isinstance(value, dict) else None
         if not isinstance(storage_id, int) or isinstance(storage_id, bool) or storage_id < 0:
             return None
+        observed = value.get("observed")
+        known = isinstance(observed, int) and not isinstance(observed, bool) and observed >= 0
         environment, reported = value.get("environment"), value.get("reported")
         return cls(
             storage_id=storage_id,
+            observed=observed if known else None,
             environment=environment if isinstance(environment, str) else None,
             reported=tuple(str(item) for item in reported) if isinstance(reported, list) else (),
         )
@@ -48,14 +54,18 @@ class DriftCursor:
 
     def moved_to(self, storage_id: int) -> DriftCursor:
         """Return the cursor after the materialization ``storage_id``; it never goes back."""
-        return DriftCursor(max(self.storage_id, storage_id), self.environment, self.reported)
+        return replace(self, storage_id=max(self.storage_id, storage_id))
+
+    def having_observed(self, storage_id: int) -> DriftCursor:
+        """Return the cursor after the observation ``storage_id``; it never goes back."""
+        return replace(self, observed=max(self.observed or 0, storage_id))
 
     def in_environment(self, environment: str | None) -> DriftCursor:
         """Return the cursor after a run in ``environment``: in another one, all is to be said anew."""
         if environment is None or environment == self.environment:
             return self
-        return DriftCursor(self.storage_id, environment, ())
+        return replace(self, environment=environment, reported=())
 
     def having_reported(self, change: str) -> DriftCursor:
         """Return the cursor after a change of the environment was reported."""
-        return DriftCursor(self.storage_id, self.environment, (*self.reported, change)[-_MAX_REPORTED:])
+        return replace(self, reported=(*self.reported, change)[-_MAX_REPORTED:])

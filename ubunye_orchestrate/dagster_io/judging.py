@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dagster import AssetCheckSeverity, AssetKey, EventLogRecord, MetadataValue
@@ -45,6 +45,11 @@ class DriftReport:
     accepted: Acceptance | None = None
     """Set when somebody accepted or pinned this very run: it passes, whatever was found."""
 
+    policy: DriftPolicy = field(default_factory=DriftPolicy)
+    """What it was judged by."""
+    path: str | None = None
+    """Where the change entered, by the recorded producers; None when the data did not change."""
+
     @property
     def passed(self) -> bool:
         """Whether nothing grave was found, or the run was accepted all the same."""
@@ -57,6 +62,8 @@ class DriftReport:
         if self.partition is not None:
             where += f"[{self.partition}]"
         told = summary(self.verdict)
+        if self.path is not None:
+            told = f"{told.removesuffix('.')}; {self.path}"
         if self.accepted is not None:
             told = f"{self.accepted.kind} by {self.accepted.by} ({self.accepted.why}); {told}"
         return f"{where}: {told}"
@@ -112,6 +119,7 @@ def judge_event(
         record=record,
         baseline=baseline,
         baseline_kind=kind,
+        policy=policy,
     )
 
 
@@ -120,6 +128,8 @@ def report_metadata(report: DriftReport) -> dict[str, MetadataValue]:
     shown: dict[str, MetadataValue] = {keys.CHANGES: MetadataValue.md(markdown(report.verdict))}
     if report.verdict.changed_with:
         shown["ubunye/changed_with"] = MetadataValue.text(", ".join(report.verdict.changed_with))
+    if report.path is not None:
+        shown["ubunye/path"] = MetadataValue.text(report.path)
     if report.partition is not None:
         shown["ubunye/partition"] = MetadataValue.text(report.partition)
     shown["ubunye/run"] = MetadataValue.dagster_run(report.run_id)

@@ -18,9 +18,12 @@ from dagster import (
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.errors import ConfigurationError
 
-__all__ = ["AssetGiven", "AssetsGiven", "Selection", "keys_of", "selection_of"]
+__all__ = ["AssetGiven", "AssetsGiven", "Selection", "keys_in", "keys_of", "selection_of"]
 
-AssetGiven: TypeAlias = AssetKey | str | Sequence[str] | AssetsDefinition | AssetSpec | SourceAsset
+# The last is never seen in practice, but is among what ``load_assets_from_package_module`` says to return.
+AssetGiven: TypeAlias = (
+    AssetKey | str | Sequence[str] | AssetsDefinition | AssetSpec | SourceAsset | upstream.LegacyAssets
+)
 AssetsGiven: TypeAlias = AssetSelection | Sequence[AssetGiven]
 
 
@@ -55,6 +58,26 @@ def selection_of(assets: AssetsGiven) -> Selection:
     return Selection(keys, AssetSelection.assets(*keys))
 
 
+def keys_in(assets: AssetsGiven, among: Sequence[AssetGiven] | None = None) -> tuple[AssetKey, ...]:
+    """Return the keys that a user means, where no project is at hand.
+
+    A selection that goes by the graph (``groups``, ``upstream``, ``|``) is looked up in ``among``, the
+    project's assets. Raises ConfigurationError for one without these, and for what names no asset.
+    """
+    if not isinstance(assets, AssetSelection):
+        return keys_of(assets)
+    if among is not None:
+        definitions = [one for one in among if isinstance(one, AssetsDefinition | SourceAsset)]
+        return keys_of(sorted(assets.resolve(definitions)))
+    named = upstream.keys_named_by(assets)
+    if named is None:
+        raise ConfigurationError(
+            f"the selection {assets} goes by the graph of assets, which is not at hand here; expected a list "
+            "of assets, or the project's assets too: among=[...]"
+        )
+    return keys_of(named)
+
+
 def keys_of(assets: Iterable[AssetGiven]) -> tuple[AssetKey, ...]:
     """Return the keys of assets, in their order, each once."""
     if isinstance(assets, str | AssetKey | AssetsDefinition | AssetSpec | SourceAsset):
@@ -67,6 +90,10 @@ def keys_of(assets: Iterable[AssetGiven]) -> tuple[AssetKey, ...]:
             keys.update(dict.fromkeys(asset.keys))
         elif isinstance(asset, AssetSpec | SourceAsset):
             keys[asset.key] = None
+        elif isinstance(asset, upstream.LegacyAssets):
+            raise ConfigurationError(
+                f"got {asset!r}, whose assets are known only with the project; expected its assets by key"
+            )
         else:
             keys[AssetKey.from_coercible(asset)] = None
     if not keys:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dagster import (
     AssetCheckEvaluation,
+    AssetCheckSeverity,
     AssetKey,
     DefaultSensorStatus,
     EventLogRecord,
+    MetadataValue,
+    RunRequest,
     SensorDefinition,
     SensorEvaluationContext,
     SensorResult,
 )
 
 from ubunye_orchestrate.dagster_io import upstream
-from ubunye_orchestrate.dagster_io.baseline import receipt_of_event
+from ubunye_orchestrate.dagster_io.acceptance import acceptance_in
 from ubunye_orchestrate.dagster_io.cursor import DriftCursor
 from ubunye_orchestrate.dagster_io.judging import (
     CHECK_NAME,
@@ -28,9 +31,18 @@ from ubunye_orchestrate.dagster_io.judging import (
     judge_event,
     report_metadata,
 )
+from ubunye_orchestrate.dagster_io.metadata import receipt_of_event
+from ubunye_orchestrate.dagster_io.paths import with_paths
 from ubunye_orchestrate.dagster_io.policies import Policies, PolicyGiven, policies
+from ubunye_orchestrate.dagster_io.remediation import (
+    Remediation,
+    request_for,
+    runs_that_remediate,
+    with_key_and_tags,
+)
 from ubunye_orchestrate.dagster_io.selection import AssetsGiven, Selection, selection_of
 from ubunye_orchestrate.errors import InvalidRecordError, UbunyeError
+from ubunye_orchestrate.records.baselines import Acceptance
 from ubunye_orchestrate.records.model import RunRecord
 
 __all__ = ["OnFinding", "build_drift_sensor"]
@@ -51,6 +63,8 @@ def build_drift_sensor(
     policy: PolicyGiven = None,
     minimum_interval_seconds: int | None = None,
     on_finding: OnFinding | Sequence[OnFinding] = (),
+    remediation_job: upstream.Job | str | None = None,
+    remediation: Remediation = request_for,
     default_status: DefaultSensorStatus = DefaultSensorStatus.STOPPED,
     description: str | None = None,
 ) -> SensorDefinition:
@@ -61,6 +75,11 @@ def build_drift_sensor(
     ``policy`` is one for all assets, or one for each; an asset's own stands in its metadata under
     ``ubunye/policy``. ``on_finding`` is called with each report that did not pass; what it raises is logged.
     An asset that cannot be judged is named in the tick, and the others are judged.
+
+    ``remediation_job`` is run for each report that ``remediation`` returns a ``RunRequest`` for; by default
+    for each one with an error. The run's tags name the asset and the run that drifted; what such a run
+    materializes is judged, but requests no further one. A run that somebody accepted or pinned passes: its
+    check is reported anew with who said so.
     """
     selection = selection_of(assets)
     policy_of = policies(policy)
@@ -70,7 +89,8 @@ def build_drift_sensor(
         cursor = DriftCursor.parse(context.cursor)
         if cursor is None:
             return _first_tick(context)
-        return _Tick(context, selection, policy_of, callbacks).run(cursor)
+        wanted = None if remediation_job is None else remediation
+        return _Tick(context, selection, policy_of, callbacks, wanted).run(cursor)
 
     return SensorDefinition(
         name=name,
@@ -78,8 +98,10 @@ def build_drift_sensor(
         minimum_interval_seconds=minimum_interval_seconds,
         description=description or "Holds each new materialization against its baseline, by its receipt.",
         default_status=default_status,
-        # It requests no runs; the selection shows in the UI which assets it looks at.
-        asset_selection=selection.shown,
+        job_name=remediation_job if isinstance(remediation_job, str) else None,
+        job=None if isinstance(remediation_job, str) else remediation_job,
+        # Without a job it requests no runs; the selection shows in the UI which assets it looks at.
+        asset_selection=selection.shown if remediation_job is None else None,
     )
 
 
@@ -87,43 +109,117 @@ def _first_tick(context: SensorEvaluationContext) -> SensorResult:
     head = upstream.head_of_event_log(context.instance)
     again = " (the cursor could not be read)" if context.cursor else ""
     return SensorResult(
-        cursor=DriftCursor(storage_id=head).text(),
+        cursor=DriftCursor(storage_id=head, observed=head).text(),
         skip_reason=f"First look{again}: what is materialized from now on is judged, nothing before.",
     )
 
 
 @dataclass
 class _Tick:
-    """One look at the event log: one query for what is new, one for what its receipts name."""
+    """One look at the event log.
+
+    One query for what was materialized, one for what was accepted, one for the materializations that both
+    name; where data changed, one more for each level of the graph that these do not reach.
+    """
 
     context: SensorEvaluationContext
     selection: Selection
     policy_of: Policies
     callbacks: Sequence[OnFinding]
+    remediation: Remediation | None = None
     reports: list[DriftReport] = field(default_factory=list)
+    accepted: list[AssetCheckEvaluation] = field(default_factory=list)
+    requests: list[RunRequest] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     not_judged: list[str] = field(default_factory=list)
 
     def run(self, cursor: DriftCursor) -> SensorResult:
         """Judge what is new after ``cursor``."""
         instance = self.context.instance
         events = upstream.materializations_after(instance, cursor.storage_id, _EVENTS_PER_TICK)
-        if not events:
-            return SensorResult(
-                cursor=cursor.text(), skip_reason="Nothing was materialized since the last look."
-            )
+        observed = cursor.storage_id if cursor.observed is None else cursor.observed
+        observations = upstream.observations_after(instance, observed, _EVENTS_PER_TICK)
+        cursor = cursor.having_observed(observations[-1].storage_id if observations else observed)
+        said = self._said(observations)
+        if not events and not said:
+            return SensorResult(cursor=cursor.text(), skip_reason=_NOTHING)
         metadata = self.selection.resolve(self.context)
         receipts = self._receipts(events, metadata)
-        named = {storage_id for _, record in receipts for storage_id in events_named(record)}
+        named = {storage_id for _, record in receipts for storage_id in events_named(record)} | said.keys()
         known = {event.storage_id: event for event in events}
         known.update(upstream.materializations_by_id(instance, named - known.keys()))
         for event, record in receipts:
             cursor = self._judge(event, record, known, metadata, cursor)
+        self.reports = [replace(report, accepted=said.get(report.storage_id)) for report in self.reports]
+        self._follow(known)
+        self._take(said, known, metadata)
         self._tell()
+        self._remedy()
+        words = self._words()
+        if self.requests:
+            # Dagster takes no words beside requests; the tick's log has them.
+            self.context.log.info(words)
         return SensorResult(
-            asset_events=[_evaluation(report) for report in self.reports],
-            cursor=cursor.moved_to(events[-1].storage_id).text(),
-            skip_reason=self._words(),
+            asset_events=[*map(_evaluation, self.reports), *self.accepted],
+            run_requests=self.requests,
+            cursor=(cursor.moved_to(events[-1].storage_id) if events else cursor).text(),
+            skip_reason=None if self.requests else words,
         )
+
+    def _said(self, observations: Sequence[EventLogRecord]) -> dict[int, Acceptance]:
+        """Return what was accepted and pinned, by the storage id of the materialization."""
+        said: dict[int, Acceptance] = {}
+        for event in observations:
+            try:
+                one = acceptance_in(event)
+            except InvalidRecordError as e:
+                self.not_judged.append(str(e))
+                continue
+            if one is not None and one.kind != "unpinned" and one.storage_id is not None:
+                said[one.storage_id] = one
+        return said
+
+    def _follow(self, known: Mapping[int, EventLogRecord]) -> None:
+        try:
+            self.reports = with_paths(self.context.instance, self.reports, known)
+        except Exception:  # noqa: BLE001 - the findings stand without their path
+            self.context.log.error(f"ubunye: following the changes failed\n{traceback.format_exc()}")
+
+    def _take(
+        self,
+        said: Mapping[int, Acceptance],
+        known: Mapping[int, EventLogRecord],
+        metadata: Mapping[AssetKey, Mapping[str, Any]],
+    ) -> None:
+        """Report the check of runs that were judged before and are accepted now."""
+        judged = {report.storage_id for report in self.reports}
+        for storage_id, one in said.items():
+            event = known.get(storage_id)
+            key = None if event is None else event.asset_key
+            if event is None or key is None or storage_id in judged or key not in metadata:
+                continue
+            self.accepted.append(_acceptance(event, key, one))
+            self.remarks.append(f"{key.to_user_string()}: run {one.run_id} was {_by(one)}.")
+
+    def _remedy(self) -> None:
+        """Request what the remediation wants run, but not for runs that it has requested itself."""
+        if self.remediation is None:
+            return
+        failed = [report for report in self.reports if not report.passed]
+        own = runs_that_remediate(self.context.instance, (report.run_id for report in failed))
+        for report in failed:
+            where = report.asset_key.to_user_string()
+            if report.run_id in own:
+                self.remarks.append(f"No further run is requested for {where}: its run was requested here.")
+                continue
+            try:
+                request = self.remediation(report)
+            except Exception:  # noqa: BLE001 - a user's function must not stop the sensor
+                self.context.log.error(f"ubunye: remediation failed\n{traceback.format_exc()}")
+                continue
+            if request is not None:
+                self.requests.append(with_key_and_tags(request, report))
+                self.remarks.append(f"A run is requested for {where}.")
 
     def _receipts(
         self, events: Sequence[EventLogRecord], metadata: Mapping[AssetKey, Mapping[str, Any]]
@@ -178,7 +274,7 @@ class _Tick:
 
     def _tell(self) -> None:
         for report in self.reports:
-            if report.verdict.passed:
+            if report.passed:
                 continue
             for callback in self.callbacks:
                 try:
@@ -188,9 +284,10 @@ class _Tick:
                     self.context.log.error(f"ubunye: on_finding {name} failed\n{traceback.format_exc()}")
 
     def _words(self) -> str:
-        found = [report.text for report in self.reports if not report.verdict.passed]
-        quiet = len(self.reports) - len(found)
-        parts = [*_some(found)]
+        found = [report.text for report in self.reports if not report.passed]
+        quiet = sum(report.verdict.passed for report in self.reports)
+        accepted = [report.text for report in self.reports if report.passed and not report.verdict.passed]
+        parts = [*_some(found), *_some(accepted), *_some(self.remarks)]
         if quiet:
             parts.append(f"{quiet} materialization{'s' if quiet > 1 else ''} without drift.")
         if self.not_judged:
@@ -208,7 +305,7 @@ def _evaluation(report: DriftReport) -> AssetCheckEvaluation:
     return upstream.check_evaluation_on(
         report.asset_key,
         CHECK_NAME,
-        passed=report.verdict.passed,
+        passed=report.passed,
         severity=report.severity,
         description=report.text,
         metadata=report_metadata(report),
@@ -216,3 +313,24 @@ def _evaluation(report: DriftReport) -> AssetCheckEvaluation:
         run_id=report.run_id,
         timestamp=report.timestamp,
     )
+
+
+def _acceptance(event: EventLogRecord, key: AssetKey, said: Acceptance) -> AssetCheckEvaluation:
+    return upstream.check_evaluation_on(
+        key,
+        CHECK_NAME,
+        passed=True,
+        severity=AssetCheckSeverity.WARN,
+        description=f"{_by(said)}; not judged anew",
+        metadata={
+            "ubunye/accepted": MetadataValue.text(f"{_by(said)}, {said.at}"),
+            "ubunye/run": MetadataValue.dagster_run(event.run_id),
+        },
+        storage_id=event.storage_id,
+        run_id=event.run_id,
+        timestamp=event.timestamp,
+    )
+
+
+def _by(said: Acceptance) -> str:
+    return f"{said.kind} by {said.by} ({said.why})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from dagster import (
     AssetCheckEvaluation,
@@ -44,7 +44,12 @@ from dagster import (
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData,
 )
+from dagster._core.definitions.asset_selection import KeysAssetSelection
+from dagster._core.definitions.assets.definition.cacheable_assets_definition import (
+    CacheableAssetsDefinition,
+)
 from dagster._core.definitions.job_definition import default_job_io_manager
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from dagster._core.events import AssetObservationData, DagsterEvent
 from dagster._core.execution.plan.handle import ResolvedFromDynamicStepHandle, StepHandle
 from dagster._core.storage.fs_io_manager import PickledObjectFilesystemIOManager
@@ -52,6 +57,8 @@ from dagster_shared.record import copy as copy_record
 
 __all__ = [
     "AssetOfStep",
+    "Job",
+    "LegacyAssets",
     "StepContext",
     "add_asset_metadata",
     "asset_groups",
@@ -65,6 +72,7 @@ __all__ = [
     "instance_of",
     "keeps_values_whole",
     "keys_in_project",
+    "keys_named_by",
     "latest_materialization_ids",
     "mapping_of",
     "materializations_after",
@@ -73,6 +81,7 @@ __all__ = [
     "metadata_in_step",
     "metadata_of_checked",
     "node_of",
+    "observations_after",
     "op_config",
     "partitions_of_step",
     "planned_asset",
@@ -88,6 +97,12 @@ __all__ = [
 
 StepContext = Any
 """Dagster's ``StepExecutionContext``, which it does not export."""
+
+Job: TypeAlias = JobDefinition | UnresolvedAssetJobDefinition
+"""A job in both forms in which a user has one; the second is what ``define_asset_job`` returns."""
+
+LegacyAssets: TypeAlias = CacheableAssetsDefinition
+"""Assets that are known only when a project is loaded. Superseded; loaders of assets still name it."""
 
 # SQLite allows 32,766 variables in a statement, older builds 999.
 _IDS_AT_ONCE = 500
@@ -261,6 +276,15 @@ def materializations_after(
     )
 
 
+def observations_after(instance: DagsterInstance, storage_id: int, limit: int) -> Sequence[EventLogRecord]:
+    """Return at most ``limit`` observations of any asset after ``storage_id``, oldest first: one query."""
+    return instance.event_log_storage.get_event_records(
+        EventRecordsFilter(event_type=DagsterEventType.ASSET_OBSERVATION, after_cursor=storage_id),
+        limit=limit,
+        ascending=True,
+    )
+
+
 def materializations_by_id(
     instance: DagsterInstance, storage_ids: Iterable[int]
 ) -> Mapping[int, EventLogRecord]:
@@ -334,6 +358,11 @@ def replace_resources(
 def keys_in_project(repository: RepositoryDefinition, selection: AssetSelection) -> list[AssetKey]:
     """Return the assets of a project that a selection means, sorted."""
     return sorted(selection.resolve(repository.asset_graph))
+
+
+def keys_named_by(selection: AssetSelection) -> tuple[AssetKey, ...] | None:
+    """Return the keys of a selection that names its assets one by one; None for one that takes a graph."""
+    return tuple(selection.selected_keys) if isinstance(selection, KeysAssetSelection) else None
 
 
 def metadata_in_project(repository: RepositoryDefinition, key: AssetKey) -> Mapping[str, Any]:
