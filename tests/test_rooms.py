@@ -18,7 +18,8 @@ ROOMS = {
     "hashing": set(),
     "records": {"hashing"},
     "compare": {"hashing", "records"},
-    "dagster_io": {"hashing", "records", "compare"},
+    "expectations": set(),
+    "dagster_io": {"hashing", "records", "compare", "expectations"},
     # Dagster's room only where a command runs that needs an instance: see LIGHT below.
     "cli": {"hashing", "records", "compare", "dagster_io"},
     "testing": {"hashing", "records", "compare", "dagster_io"},

@@ -6,6 +6,7 @@ One root, so that a caller can catch all of them at once::
     ├── ConfigurationError     a setting, or a combination of settings, that cannot work
     ├── HashError              a frame or a value that rows-v1 does not define
     │   └── UnsupportedFrameError   not a table of any kind that is known
+    ├── ExpectationError       a table that broke a rule declared for it
     ├── StorageError           a table that an IO manager of this package cannot store or load
     └── RecordError            a stored record, or the place where records are stored
         ├── RecordNotFoundError     no record under that identity
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 __all__ = [
     "ConfigurationError",
+    "ExpectationError",
     "HashError",
     "InvalidRecordError",
     "NewerRecordError",
@@ -69,6 +71,10 @@ class UnsupportedFrameError(HashError):
 
 class StorageError(UbunyeError):
     """A table that an IO manager of this package cannot store or load: an error of the user's step."""
+
+
+class ExpectationError(UbunyeError):
+    """A table broke a rule of severity ``fail`` that is declared for it, so it was not written."""
 
 
 class RecordError(UbunyeError):

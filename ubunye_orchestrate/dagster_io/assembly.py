@@ -42,6 +42,11 @@ def build_record(
     environment = current_environment()
     asset = task.asset
     code_version = asset.code_version if asset is not None else None
+    checked = entry.checked.get(task.name) if entry is not None else None
+    checks: list[dict[str, Any]] = []
+    if entry is not None and checked is not None:
+        seconds = round(checked.seconds, 6)
+        checks.append({"step": f"Expectations:{entry.op}", "output": task.name, "seconds": seconds})
     return RunRecord(
         run_id=task.run_id,
         task_path=f"{settings.usecase}/{task.package}/{task.task_name}",
@@ -64,7 +69,8 @@ def build_record(
         code_hash=entry.code_hash if entry is not None else None,
         environment=environment,
         environment_hash=environment_hash(environment),
-        timings=[*(entry.timings if entry is not None else ()), *timings],
+        timings=[*(entry.timings if entry is not None else ()), *checks, *timings],
+        expectations=list(checked.results) if checked is not None else [],
         code=entry.code if entry is not None else None,
         dagster={
             "run_id": step.run_id,

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 from dagster import AssetKey
 
 from ubunye_orchestrate.dagster_io.upstream import AssetOfStep
+from ubunye_orchestrate.expectations.outcomes import Measure
 from ubunye_orchestrate.records.model import RunRecord, StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
 
-__all__ = ["LEDGER", "MAX_STEPS", "Ledger", "StepEntry", "StepKey", "Stored"]
+__all__ = ["LEDGER", "MAX_STEPS", "Checked", "Ledger", "StepEntry", "StepKey", "Stored"]
 
 MAX_STEPS = 1_000
 _MAX_RUNS = 200
@@ -42,6 +43,15 @@ class Stored:
     record: RunRecord
     settings: ReceiptSettings
     """Of the IO manager that stored it."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What became of the rules of one output."""
+
+    results: tuple[dict[str, Any], ...]
+    """As ``RunRecord.expectations``."""
+    seconds: float
 
 
 @dataclass
@@ -71,6 +81,10 @@ class StepEntry:
     backend: str | None = None
     stored: list[Stored] = field(default_factory=list)
     """In the order of their outputs."""
+    measured: dict[str, Measure | str] = field(default_factory=dict)
+    """What inputs hold in all, by the name that a rule calls them; a text says why it is not known."""
+    checked: dict[str, Checked] = field(default_factory=dict)
+    """By the asset's name, or the output's."""
 
 
 class Ledger:

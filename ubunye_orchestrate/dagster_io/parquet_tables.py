@@ -16,6 +16,7 @@ from dagster import (
 from upath import UPath
 
 from ubunye_orchestrate.dagster_io import parquet
+from ubunye_orchestrate.dagster_io.expecting import check_output, measure_input
 from ubunye_orchestrate.dagster_io.forms import (
     Form,
     concatenated,
@@ -59,6 +60,7 @@ class ParquetTables(IOManager, WritesReceipts):
         begun: OpenOutput | None = None
         with harmless(context.log, "beginning a receipt"):
             begun = self._writer.begin_output(context)
+        check_output(context, None if begun is None else begun.entry, obj)
         tables = self._tables_to_store(context, obj)
         started = time.perf_counter()
         prints: dict[str | None, Fingerprint] = {}
@@ -97,6 +99,8 @@ class ParquetTables(IOManager, WritesReceipts):
         tables = self._read(context, paths)
         seconds = time.perf_counter() - started
         if begun is not None:
+            with harmless(context.log, "measuring an input"):
+                measure_input(context, begun.entry, list(tables.values()))
             with harmless(context.log, "noting an input"):
                 self._note(context, begun, seconds, paths, self._hash(tables), form)
         return _handed_over(tables, form)

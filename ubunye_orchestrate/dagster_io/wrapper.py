@@ -1,8 +1,8 @@
 """Receipts around any IO manager, without a change to it.
 
 Invariants: the inner IO manager gets the user's value and the context unchanged; an eager frame is hashed
-before it gets it (it may change it), and the receipt is written after its store succeeded; its error is the
-step's error.
+and held against the asset's rules before it gets it (it may change it), and the receipt is written after its
+store succeeded; its error is the step's error.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from dagster import (
 
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.closing import GroupOf, close_run
+from ubunye_orchestrate.dagster_io.expecting import check_output, measure_input
 from ubunye_orchestrate.dagster_io.panel import harmless
 from ubunye_orchestrate.dagster_io.receipts import Receipts
 from ubunye_orchestrate.dagster_io.values import (
@@ -78,7 +79,9 @@ class ReceiptsIOManager(IOManager, WritesReceipts):
         parts: Mapping[str | None, Fingerprint] = {}
         with harmless(context.log, "beginning a receipt"):
             begun = self._writer.begin_output(context)
-            if begun is not None:
+        check_output(context, None if begun is None else begun.entry, obj)
+        if begun is not None:
+            with harmless(context.log, "hashing the output"):
                 parts = self._hash_output(context, obj)
         started = time.perf_counter()
         yielded, returned = _drain(context, self._inner.handle_output(context, obj))
@@ -106,6 +109,9 @@ class ReceiptsIOManager(IOManager, WritesReceipts):
         value = self._inner.load_input(context)
         seconds = time.perf_counter() - started
         if begun is not None:
+            with harmless(context.log, "measuring an input"):
+                by_partition = begun.partitions and isinstance(value, Mapping)
+                measure_input(context, begun.entry, list(value.values()) if by_partition else [value])
             with harmless(context.log, "noting an input"):
                 read = TableRead(
                     fingerprint=self._hash_input(begun, value),

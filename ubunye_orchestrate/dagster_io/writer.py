@@ -218,7 +218,13 @@ class ReceiptWriter:
         location = stored.locations.get(partition, stored.location)
         alone = with_dagster(
             record.model_copy(
-                update={"outputs": [_output(task, part, stored, location)], "variables": variables}
+                update={
+                    "outputs": [_output(task, part, stored, location)],
+                    "variables": variables,
+                    "expectations": [
+                        one for one in record.expectations if one.get("partition") in (None, partition)
+                    ],
+                }
             ),
             partition_keys=[partition],
         )
