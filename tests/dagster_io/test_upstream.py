@@ -271,6 +271,16 @@ def test_job_is_both_forms_of_a_job() -> None:
     assert isinstance(define_asset_job("some"), upstream.Job)
 
 
+def test_group_in_project() -> None:
+    @asset(group_name="marts")
+    def some() -> int:
+        return 1
+
+    repository = Definitions(assets=[some]).get_repository_def()
+    assert upstream.group_in_project(repository, AssetKey("some")) == "marts"
+    assert upstream.group_in_project(repository, AssetKey("other")) is None
+
+
 def test_keys_named_by() -> None:
     assert upstream.keys_named_by(AssetSelection.assets("b", ["a", "c"])) == (
         AssetKey("b"),

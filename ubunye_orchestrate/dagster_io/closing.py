@@ -8,7 +8,7 @@ killed is not seen here.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from dagster import (
@@ -26,6 +26,7 @@ from ubunye_orchestrate.dagster_io import metadata as keys
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.assembly import build_record, with_dagster
 from ubunye_orchestrate.dagster_io.baseline import latest_package
+from ubunye_orchestrate.dagster_io.expectation_checks import broken_rules
 from ubunye_orchestrate.dagster_io.ledger import LEDGER, StepEntry, StepKey
 from ubunye_orchestrate.dagster_io.metadata import compact_receipt
 from ubunye_orchestrate.dagster_io.panel import harmless
@@ -38,7 +39,18 @@ from ubunye_orchestrate.records.settings import ReceiptSettings
 from ubunye_orchestrate.records.steps import step_without_hash
 from ubunye_orchestrate.records.store import RecordStore
 
-__all__ = ["GroupOf", "close_run", "close_steps"]
+__all__ = [
+    "Attempt",
+    "Closing",
+    "GroupOf",
+    "Planned",
+    "RunLog",
+    "Warn",
+    "close_run",
+    "close_steps",
+    "planned_of",
+    "read_log",
+]
 
 Warn = Callable[[str], None]
 GroupOf = Callable[[AssetKey], "str | None"]
@@ -55,7 +67,7 @@ _MAX_OBSERVATIONS = 50
 
 
 @dataclass
-class _Attempt:
+class Attempt:
     """One try of a step, as the event log has it."""
 
     key: StepKey
@@ -70,10 +82,24 @@ class _Attempt:
 
 
 @dataclass
-class _Planned:
+class Planned:
     """What a step was to make."""
 
     partitions: dict[AssetKey, list[str]] = field(default_factory=dict)
+
+
+@dataclass
+class RunLog:
+    """What a run's log says of its steps."""
+
+    ended: list[Attempt] = field(default_factory=list)
+    """The tries that have ended, in order."""
+    open: dict[str, Attempt] = field(default_factory=dict)
+    """The tries that began and have not ended, by step key."""
+    planned: dict[str, Planned] = field(default_factory=dict)
+    """What each step was to make."""
+    tries: dict[str, int] = field(default_factory=dict)
+    """The number of the last try of each step that has started."""
 
 
 def close_run(
@@ -101,41 +127,37 @@ def close_steps(
     ``group_of`` tells an asset's group where the ledger cannot: a step that failed before it used an IO
     manager left nothing there. Then the last receipt's is taken, else ``default``.
     """
-    attempts, planned, started = _read_log(instance, run)
-    for attempt in attempts:
+    log = read_log(instance, run)
+    for attempt in log.ended:
         if not attempt.here or not LEDGER.close(attempt.key):
             continue
         entry = LEDGER.take(attempt.key)
-        close = _Closing(instance, run, entry.settings if entry else settings, warn, group_of)
+        close = Closing(instance, run, entry.settings if entry else settings, warn, group_of)
         if entry is not None:
             close.complete(entry, attempt)
         if attempt.outcome == "error":
-            close.fail(entry, attempt, _planned_of(attempt.key.step_key, planned, started))
+            close.fail(entry, attempt, planned_of(attempt.key.step_key, log))
 
 
-def _planned_of(step_key: str, planned: Mapping[str, _Planned], started: Container[str]) -> _Planned:
+def planned_of(step_key: str, log: RunLog) -> Planned:
     """Return the assets that a failed step was to make.
 
     A graph's assets are planned for its last step, which a failure in an earlier one keeps from starting.
     """
-    if step_key in planned or "." not in step_key:
-        return planned.get(step_key, _Planned())
+    if step_key in log.planned or "." not in step_key:
+        return log.planned.get(step_key, Planned())
     graph = step_key.split(".", 1)[0] + "."
-    missed = _Planned()
-    for other, its in planned.items():
-        if other.startswith(graph) and other not in started:
+    missed = Planned()
+    for other, its in log.planned.items():
+        if other.startswith(graph) and other not in log.tries:
             missed.partitions.update(its.partitions)
     return missed
 
 
-def _read_log(
-    instance: DagsterInstance, run: DagsterRun
-) -> tuple[list[_Attempt], Mapping[str, _Planned], Container[str]]:
-    """Return the tries of steps that have ended, in order; what each step was to make; which have started."""
-    open_attempts: dict[str, _Attempt] = {}
-    tries: dict[str, int] = {}
-    ended: list[_Attempt] = []
-    planned: dict[str, _Planned] = {}
+def read_log(instance: DagsterInstance, run: DagsterRun) -> RunLog:
+    """Return what the run's log says of its steps: one query."""
+    log = RunLog()
+    open_attempts, tries, ended, planned = log.open, log.tries, log.ended, log.planned
     pid = os.getpid()
     for event in instance.all_logs(run.run_id, of_type={*_STARTS, *_ENDS, _PLANNED}):
         dagster_event = event.dagster_event
@@ -143,15 +165,15 @@ def _read_log(
             continue
         step_key, kind = dagster_event.step_key, dagster_event.event_type
         if kind is _PLANNED:
-            _plan(planned.setdefault(step_key, _Planned()), event)
+            _plan(planned.setdefault(step_key, Planned()), event)
         elif kind in _STARTS:
             number = tries.get(step_key, -1) + 1
             tries[step_key] = number
-            open_attempts[step_key] = _Attempt(StepKey(run.run_id, step_key, number), event.timestamp)
+            open_attempts[step_key] = Attempt(StepKey(run.run_id, step_key, number), event.timestamp)
         else:
             # A step that could not even start has an end without a start.
             number = max(tries.get(step_key, 0), 0)
-            attempt = open_attempts.pop(step_key, _Attempt(StepKey(run.run_id, step_key, number), None))
+            attempt = open_attempts.pop(step_key, Attempt(StepKey(run.run_id, step_key, number), None))
             ended.append(
                 replace(
                     attempt,
@@ -162,15 +184,15 @@ def _read_log(
                     here=dagster_event.pid == pid,
                 )
             )
-    return ended, planned, tries
+    return log
 
 
-def _plan(planned: _Planned, event: EventLogEntry) -> None:
+def _plan(planned: Planned, event: EventLogEntry) -> None:
     key, partitions = upstream.planned_asset(event)
     planned.partitions.setdefault(key, []).extend(partitions)
 
 
-class _Closing:
+class Closing:
     """The end of one try of a step."""
 
     def __init__(
@@ -187,14 +209,14 @@ class _Closing:
         self._warn = warn
         self._group_of = group_of
 
-    def complete(self, entry: StepEntry, attempt: _Attempt) -> None:
+    def complete(self, entry: StepEntry, attempt: Attempt) -> None:
         """Give each mirrored record of the step its outcome and the step's whole time, and nothing else."""
         whole = {"step": f"Step:{entry.op}", "seconds": round(attempt.ended_at - entry.started_at, 6)}
         for stored in entry.stored:
             record = stored.record.model_copy(update={"timings": [*stored.record.timings, whole]})
             self._save(with_dagster(record, step_status=attempt.outcome), stored.settings)
 
-    def fail(self, entry: StepEntry | None, attempt: _Attempt, planned: _Planned) -> None:
+    def fail(self, entry: StepEntry | None, attempt: Attempt, planned: Planned) -> None:
         """Leave a record of all that the failed step was to make and did not, and log it on its assets."""
         made = (
             {(stored.record.package, stored.record.task_name) for stored in entry.stored} if entry else set()
@@ -206,13 +228,16 @@ class _Closing:
             if (task.package, task.task_name) not in made:
                 record = self._error_record(task, entry, attempt)
                 self._observe(key, partitions, attempt, record, self._save(record, self._settings))
+                if task.asset is not None and not attempt.retried:
+                    for evaluation in broken_rules(key, record.expectations, task.asset.checks):
+                        self._instance.report_runless_asset_event(evaluation)
         if entry is not None and not entry.assets:
             for output in entry.outputs:
                 task = task_of_op(entry, output)
                 if (task.package, task.task_name) not in made:
                     self._save(self._error_record(task, entry, attempt), self._settings)
 
-    def _error_record(self, task: Task, entry: StepEntry | None, attempt: _Attempt) -> RunRecord:
+    def _error_record(self, task: Task, entry: StepEntry | None, attempt: Attempt) -> RunRecord:
         record = build_record(
             task,
             attempt.key,
@@ -224,7 +249,7 @@ class _Closing:
             ended_at=attempt.ended_at,
             error=mask_text(attempt.error or "unknown error"),
         )
-        return with_dagster(record, step_status="error")
+        return with_dagster(record, step_status=attempt.outcome)
 
     def _group(self, step: StepKey, key: AssetKey) -> str:
         known = LEDGER.group_of(step.run_id, key) or self._group_of(key)
@@ -238,7 +263,7 @@ class _Closing:
             return None
 
     def _observe(
-        self, key: AssetKey, partitions: Iterable[str], attempt: _Attempt, record: RunRecord, path: str | None
+        self, key: AssetKey, partitions: Iterable[str], attempt: Attempt, record: RunRecord, path: str | None
     ) -> None:
         shown: dict[str, MetadataValue] = {
             keys.ERROR: MetadataValue.text(record.error or ""),

@@ -68,6 +68,8 @@ __all__ = [
     "compute_function",
     "default_io_manager",
     "error_of",
+    "function_of",
+    "group_in_project",
     "head_of_event_log",
     "instance_of",
     "keeps_values_whole",
@@ -125,6 +127,8 @@ class AssetOfStep:
     code_version: str | None
     parents: tuple[AssetKey, ...]
     """Declared dependencies outside of the step, sorted."""
+    checks: frozenset[str] = frozenset()
+    """Names of the asset checks that are declared for it."""
 
 
 def step_context(context: InputContext | OutputContext) -> StepContext | None:
@@ -188,7 +192,8 @@ def assets_of_step(step: StepContext) -> tuple[AssetOfStep, ...]:
     for key in sorted(keys):
         node = layer.get(key)
         parents = tuple(sorted(parent for parent in node.parent_keys if parent not in keys))
-        found.append(AssetOfStep(key, node.group_name or "default", node.code_version, parents))
+        checks = frozenset(check.name for check in node.check_keys)
+        found.append(AssetOfStep(key, node.group_name or "default", node.code_version, parents, checks))
     return tuple(found)
 
 
@@ -226,6 +231,12 @@ def add_asset_metadata(
 def compute_function(step: StepContext) -> Callable[..., Any] | None:
     """Return the user's function behind the step; None for a step made without a decorator."""
     function = getattr(step.op_def.compute_fn, "decorated_fn", None)
+    return cast("Callable[..., Any]", function) if callable(function) else None
+
+
+def function_of(asset: AssetsDefinition) -> Callable[..., Any] | None:
+    """Return the user's function that an asset is made of; None for a graph, or without a decorator."""
+    function = getattr(getattr(asset.node_def, "compute_fn", None), "decorated_fn", None)
     return cast("Callable[..., Any]", function) if callable(function) else None
 
 
@@ -369,6 +380,12 @@ def metadata_in_project(repository: RepositoryDefinition, key: AssetKey) -> Mapp
     """Return the metadata of an asset's definition; empty for an asset that the project does not have."""
     graph = repository.asset_graph
     return graph.get(key).metadata if graph.has(key) else {}
+
+
+def group_in_project(repository: RepositoryDefinition, key: AssetKey) -> str | None:
+    """Return the group of an asset; None for an asset that the project does not have."""
+    graph = repository.asset_graph
+    return graph.get(key).group_name if graph.has(key) else None
 
 
 def metadata_in_step(step: StepContext, key: AssetKey) -> Mapping[str, Any]:
