@@ -20,6 +20,7 @@ from dagster import (
 from ubunye_orchestrate.dagster_io.receipts import Receipts
 from ubunye_orchestrate.dagster_io.wrapping import with_receipts
 from ubunye_orchestrate.errors import ConfigurationError
+from ubunye_orchestrate.expectations.declare import expect
 from ubunye_orchestrate.hashing.api import fingerprint
 
 from .conftest import Project
@@ -164,3 +165,44 @@ def test_a_fault_of_ours_does_not_fail_the_asset(project: Project, monkeypatch: 
             result = run(project, [orders, totals])
             assert result.success
             assert "RuntimeError: broke" in project.log(result)
+
+
+@pytest.mark.parametrize("calls", [True, False])
+def test_rules_are_checked_where_the_asset_asks_for_it_and_else_have_not_passed(
+    project: Project, calls: bool
+) -> None:
+    written: list[Any] = []
+
+    @asset(deps=[orders])
+    @expect.reconcile("orders")
+    @expect.not_null("value")
+    def stored(context: AssetExecutionContext, receipts: Receipts) -> None:
+        with receipts.run(context) as run:
+            table = run.read("orders", ORDERS)
+            if calls:
+                run.expect(table)
+            written.append(table)
+            run.wrote("stored", table)
+
+    assert run(project, [orders, stored]).success
+    assert [one["passed"] for one in project.receipt("stored").expectations] == [calls, calls]
+    if not calls:
+        assert "call run.expect(frame)" in project.receipt("stored").expectations[0]["detail"]
+
+
+def test_a_rule_that_is_broken_stops_the_asset_before_it_stores(project: Project) -> None:
+    written: list[Any] = []
+
+    @asset
+    @expect.row_count(min=9)
+    def stored(context: AssetExecutionContext, receipts: Receipts) -> None:
+        with receipts.run(context) as run:
+            written.append(run.expect(ORDERS))
+
+    assert not run(project, [stored]).success
+    assert not written
+    (record,) = project.mirrored("stored")
+    assert record.status == "error"
+    assert record.expectations[0]["passed"] is False
+    assert record.error is not None
+    assert record.error.startswith("ExpectationError: ")

@@ -14,7 +14,9 @@ from dagster import (
     AssetKey,
     AssetObservation,
     AssetOut,
+    AssetsDefinition,
     AssetSelection,
+    AssetSpec,
     DagsterEventType,
     DagsterInstance,
     DailyPartitionsDefinition,
@@ -466,3 +468,22 @@ def test_what_an_assets_own_context_belongs_to(instance: DagsterInstance) -> Non
     assert seen[0] == ("daily", ("2024-01-02",))
     assert seen[1] in (1, _int(1))
     assert seen[2] == (None, ())
+
+
+def test_the_function_behind_an_asset_and_the_checks_declared_for_it() -> None:
+    @asset
+    def checked() -> int:
+        return 1
+
+    @asset_check(asset=checked)
+    def fine() -> AssetCheckResult:
+        return AssetCheckResult(passed=True)
+
+    function = upstream.function_of(checked)
+    assert function is not None
+    assert function.__name__ == "checked"
+    assert upstream.function_of(AssetsDefinition(specs=[AssetSpec("bare")])) is None
+    probe = Probe(on_output=lambda context: upstream.assets_of_step(context.step_context))
+    assert materialize([checked, fine], resources={"io_manager": probe}).success
+    ((made,),) = [found for found in probe.seen if found]
+    assert made.checks == {"fine"}

@@ -12,6 +12,7 @@ from ubunye_orchestrate.dagster_io import metadata as keys
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.assembly import build_record
 from ubunye_orchestrate.dagster_io.baseline import find_baseline
+from ubunye_orchestrate.dagster_io.expecting import check_table, measure_read, not_checked, rules_of
 from ubunye_orchestrate.dagster_io.ledger import StepEntry, Stored
 from ubunye_orchestrate.dagster_io.metadata import table_metadata
 from ubunye_orchestrate.dagster_io.panel import harmless, mirror, receipt_metadata, with_baseline
@@ -55,7 +56,7 @@ class ReceiptRun:
     ``with receipts.run(context) as run:``, then ``run.read(name, frame)`` for each table read and
     ``run.wrote(name, frame)`` for each one stored. At the end of the block the record is mirrored and the
     receipt stands on the asset's materialization; a block that fails leaves the record of a failure at the
-    end of the step. Nothing here fails the asset.
+    end of the step. Nothing here fails the asset but a rule that ``run.expect`` finds broken.
     """
 
     def __init__(
@@ -118,6 +119,18 @@ class ReceiptRun:
                     )
                 )
                 self._entry.backend = self._entry.backend or inspect_value(frame).backend
+                measure_read(self._step, self._entry, {name}, [frame])
+        return frame
+
+    def expect(self, frame: _Frame) -> _Frame:
+        """Hold a table that the asset is about to store against the asset's rules, and return it.
+
+        Call it before anything is written. Raises ExpectationError where it breaks a rule of severity
+        ``fail``. Without this call the rules of the asset count as not checked.
+        """
+        rules = rules_of(self._step, self._task.key)
+        if rules:
+            check_table(self._entry, self._task.name, rules, {None: frame}, self._log)
         return frame
 
     def wrote(
@@ -170,6 +183,9 @@ class ReceiptRun:
         entry, task = self._entry, self._task
         if entry is None or task.key is None:
             return
+        if task.name not in entry.checked and (rules := rules_of(self._step, task.key)):
+            reason = "the asset stores by itself; call run.expect(frame) before it does"
+            entry.checked[task.name] = not_checked(task.name, rules, reason)
         main = self._main()
         entry.backend = inspect_value(main.frame).backend or entry.backend
         # Several tables, none called as the asset is: none of their hashes is the asset's.

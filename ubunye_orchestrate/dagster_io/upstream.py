@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, cast
 
+from dagster import Any as AnyType
 from dagster import (
     AssetCheckEvaluation,
     AssetCheckExecutionContext,
@@ -37,9 +38,13 @@ from dagster import (
     MetadataValue,
     OpExecutionContext,
     OutputContext,
+    PartitionKeyRange,
     PartitionsDefinition,
+    PythonObjectDagsterType,
     RepositoryDefinition,
     ResourceDefinition,
+    build_input_context,
+    build_output_context,
 )
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData,
@@ -66,6 +71,7 @@ __all__ = [
     "attempt_of",
     "check_evaluation_on",
     "compute_function",
+    "context_to_load",
     "default_io_manager",
     "error_of",
     "function_of",
@@ -85,6 +91,7 @@ __all__ = [
     "node_of",
     "observations_after",
     "op_config",
+    "partitions_in_step",
     "partitions_of_step",
     "planned_asset",
     "replace_definitions",
@@ -94,6 +101,7 @@ __all__ = [
     "step_context",
     "step_key",
     "step_of",
+    "step_of_check",
     "step_outputs",
 ]
 
@@ -156,6 +164,49 @@ def partitions_of_step(step: StepContext) -> tuple[PartitionsDefinition | None, 
         return None, ()
     keys = definition.get_partition_keys_in_range(step.partition_key_range)
     return definition, tuple(str(key) for key in keys)
+
+
+def step_of_check(context: AssetCheckExecutionContext) -> StepContext:
+    """Return the context of the step that runs a check."""
+    return context.get_step_execution_context()
+
+
+def partitions_in_step(step: StepContext, key: AssetKey) -> PartitionsDefinition | None:
+    """Return the partitioning of any asset that the step's job knows."""
+    layer = step.job_def.asset_layer
+    return layer.get(key).partitions_def if layer.has(key) else None
+
+
+def context_to_load(
+    step: StepContext, key: AssetKey, partition: str | None, manager: str, load_as: type | None
+) -> InputContext:
+    """Return the context with which an IO manager loads an asset, or a partition, outside of a step's inputs.
+
+    ``manager`` is the IO manager's resource key, whose configuration it gets. Nothing that is loaded so is
+    logged as an input.
+    """
+    config = step.resolved_run_config.resources[manager].config
+    definition = partitions_in_step(step, key)
+    layer = step.job_def.asset_layer
+    kind = None if load_as is None else PythonObjectDagsterType(python_type=load_as)
+    only = None if partition is None else PartitionKeyRange(partition, partition)
+    return build_input_context(
+        name=key.path[-1],
+        asset_key=key,
+        dagster_type=kind or AnyType,
+        resource_config=config,
+        asset_partitions_def=definition,
+        asset_partition_key_range=only,
+        instance=step.instance,
+        upstream_output=build_output_context(
+            name=key.path[-1],
+            asset_key=key,
+            definition_metadata=layer.get(key).metadata if layer.has(key) else {},
+            resource_config=config,
+            asset_partitions_def=definition,
+            asset_partition_key_range=only,
+        ),
+    )
 
 
 def attempt_of(step: StepContext) -> int:
@@ -236,7 +287,8 @@ def compute_function(step: StepContext) -> Callable[..., Any] | None:
 
 def function_of(asset: AssetsDefinition) -> Callable[..., Any] | None:
     """Return the user's function that an asset is made of; None for a graph, or without a decorator."""
-    function = getattr(getattr(asset.node_def, "compute_fn", None), "decorated_fn", None)
+    node = asset.node_def if asset.is_executable else None
+    function = getattr(getattr(node, "compute_fn", None), "decorated_fn", None)
     return cast("Callable[..., Any]", function) if callable(function) else None
 
 
