@@ -260,6 +260,32 @@ def test_the_event_log(instance: DagsterInstance) -> None:
     assert len(upstream.materializations_by_id(instance, range(1_200))) == 4
 
 
+def test_what_a_check_loads_with(instance: DagsterInstance) -> None:
+    partitions = DailyPartitionsDefinition("2024-01-01", end_date="2024-01-03")
+    seen: list[InputContext] = []
+
+    @asset(partitions_def=partitions)
+    def daily() -> int:
+        return 1
+
+    @asset_check(asset=daily, required_resource_keys={"io_manager"})
+    def look(context) -> AssetCheckResult:  # type: ignore[no-untyped-def]  # Dagster reads the class itself
+        step = upstream.step_of_check(context)
+        assert upstream.partitions_in_step(step, AssetKey("daily")) == partitions
+        assert upstream.partitions_in_step(step, AssetKey("other")) is None
+        for load_as in (None, int):
+            seen.append(
+                upstream.context_to_load(step, AssetKey("daily"), "2024-01-02", "io_manager", load_as)
+            )
+        return AssetCheckResult(passed=True)
+
+    only = AssetSelection.checks(*look.check_keys)
+    run([daily, look], Probe(), instance, selection=only)
+    assert [list(one.asset_partition_keys) for one in seen] == [["2024-01-02"]] * 2
+    assert [one.dagster_type.typing_type for one in seen] == [Any, int]
+    assert upstream.step_context(seen[0]) is None
+
+
 def test_observations_after(instance: DagsterInstance) -> None:
     for note in ("first", "second"):
         instance.report_runless_asset_event(AssetObservation(asset_key="one", description=note))

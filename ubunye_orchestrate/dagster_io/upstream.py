@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, cast
 
-from dagster import Any as AnyType
 from dagster import (
     AssetCheckEvaluation,
     AssetCheckExecutionContext,
@@ -40,7 +39,6 @@ from dagster import (
     OutputContext,
     PartitionKeyRange,
     PartitionsDefinition,
-    PythonObjectDagsterType,
     RepositoryDefinition,
     ResourceDefinition,
     build_input_context,
@@ -58,6 +56,7 @@ from dagster._core.definitions.unresolved_asset_job_definition import Unresolved
 from dagster._core.events import AssetObservationData, DagsterEvent
 from dagster._core.execution.plan.handle import ResolvedFromDynamicStepHandle, StepHandle
 from dagster._core.storage.fs_io_manager import PickledObjectFilesystemIOManager
+from dagster._core.types.dagster_type import resolve_dagster_type
 from dagster_shared.record import copy as copy_record
 
 __all__ = [
@@ -188,12 +187,11 @@ def context_to_load(
     config = step.resolved_run_config.resources[manager].config
     definition = partitions_in_step(step, key)
     layer = step.job_def.asset_layer
-    kind = None if load_as is None else PythonObjectDagsterType(python_type=load_as)
     only = None if partition is None else PartitionKeyRange(partition, partition)
     return build_input_context(
         name=key.path[-1],
         asset_key=key,
-        dagster_type=kind or AnyType,
+        dagster_type=resolve_dagster_type(load_as or Any),
         resource_config=config,
         asset_partitions_def=definition,
         asset_partition_key_range=only,
