@@ -243,3 +243,35 @@ def test_why_and_gate_on_what_runs_left(run: Run, place: Path) -> None:
     assert done.code == 1
     # The try that failed is no baseline.
     assert "no baseline" in run("why", "-d", place / "root", "--asset", "delays").err
+
+
+def test_verify_against_the_instance(run: Run, place: Path, made: Path) -> None:
+    """Without a mirror: the receipts are in the event log, the tables where the runs put them."""
+    empty = place / "nothing"
+    empty.mkdir()
+    arguments = ("verify", "-d", empty, "--instance", place / "home", "--json")
+    found = {one["name"]: one["state"] for one in run(*arguments).json}
+    assert found == {
+        "delays": "unchanged",
+        "raw/flights": "unchanged",
+        # The newest run stored all three apart, and each has a receipt of its own.
+        "monthly[jan]": "unchanged",
+        "monthly[feb]": "unchanged",
+        "monthly[mar]": "unchanged",
+    }
+    assert [one["name"] for one in run(*arguments, "--asset", "raw/flights").json] == ["raw/flights"]
+    done = run(*arguments, "-t", "monthly", "--partition", "feb")
+    assert [one["name"] for one in done.json] == ["monthly[feb]"]
+    assert run(*arguments, "-t", "nosuch").code == 1
+    other = made / "data" / "raw" / "flights.parquet"
+    whole = other.read_bytes()
+    try:
+        other.write_bytes(whole[:-8])
+        done = run(*arguments, "--asset", "raw/flights")
+        assert (done.code, done.json[0]["state"]) == (1, "unreadable")
+    finally:
+        other.write_bytes(whole)
+    # The mirror has one hash for all of the run over several months.
+    found = {one["name"]: one["state"] for one in run("verify", "-d", place / "root", "--json").json}
+    assert found["monthly[jan..mar]"] == "unknown"
+    assert found["raw/flights"] == "unchanged"

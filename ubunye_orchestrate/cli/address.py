@@ -19,7 +19,7 @@ from ubunye_orchestrate.records.paths import may_hold_partition, stored_run_id, 
 from ubunye_orchestrate.records.settings import resolve_settings
 from ubunye_orchestrate.records.store import RecordStore, Wanted
 
-__all__ = ["Mirror", "Task", "asset_key_parts", "of_dagster_run"]
+__all__ = ["Mirror", "Task", "asset_key_parts", "of_dagster_run", "task_name"]
 
 _NAMED = 10
 """Candidates that a message names before it only counts."""
@@ -294,7 +294,7 @@ class Mirror:
 
         With all three names given it is that task, without a look whether it is there.
         """
-        task = _task_name(task, asset)
+        task = task_name(task, asset)
         if usecase is not None and package is not None and task is not None:
             return [self._task((usecase, package, task), partition)]
         found = [
@@ -322,14 +322,15 @@ class Mirror:
         since: str | None,
     ) -> Iterator[RunRecord]:
         """Yield the records of all tasks that fit. Raises ConfigurationError for a time that is none."""
-        name = _task_name(task, asset)
+        name = task_name(task, asset)
         found = self.store.search(
             usecase, package, name, status=status, since=since, on_invalid=self.on_invalid
         )
         return (run for run in found if partition is None or partition in partition_keys(run))
 
 
-def _task_name(task: str | None, asset: str | None) -> str | None:
+def task_name(task: str | None, asset: str | None) -> str | None:
+    """Return the task's name, given it or the asset's key. Raises ConfigurationError for both."""
     if asset is None:
         return task
     if task is not None:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from ubunye_orchestrate.cli.address import Mirror, Task
 from ubunye_orchestrate.cli.gate_policy import GatePolicy
 from ubunye_orchestrate.cli.producers import ProducerRecords
-from ubunye_orchestrate.compare.comparison import compare_records, partition_keys
+from ubunye_orchestrate.compare.comparison import compare_records
 from ubunye_orchestrate.compare.custody import judge_custody_by_records
 from ubunye_orchestrate.compare.drift import judge, judge_first
 from ubunye_orchestrate.compare.findings import SEVERITIES, Verdict
+from ubunye_orchestrate.compare.naming import asset_name, named
 from ubunye_orchestrate.compare.path import follow, path_in_words
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.compare.render import summary
@@ -49,10 +50,7 @@ class Judged:
         """The asset's key and partition where it has one, else the task's path."""
         if self.record is None:
             return self.task
-        key = (self.record.dagster or {}).get("asset_key")
-        keys = partition_keys(self.record)
-        name = "/".join(str(part) for part in key) if isinstance(key, list) else self.task
-        return f"{name}[{keys[0] if len(keys) == 1 else f'{keys[0]}..{keys[-1]}'}]" if keys else name
+        return named(self.record, self.task)
 
     @property
     def word(self) -> str:
@@ -110,9 +108,7 @@ def _judge(
             else f"failed: {record.error or 'no error recorded'}"
         )
         return _not_judged(task, record, f"the run {how}")
-    key = (record.dagster or {}).get("asset_key")
-    asset = ["/".join(str(part) for part in key)] if isinstance(key, list) else []
-    rules = policy.of("/".join(task.names), *asset)
+    rules = policy.of("/".join(task.names), asset_name(record) or "")
     try:
         held_against = _baseline(task, record, baseline, rules)
     except RecordError as e:

@@ -87,6 +87,12 @@ def verify(
     allow_unknown: Annotated[
         bool, typer.Option("--allow-unknown", help="Do not fail for what cannot be checked from here.")
     ] = False,
+    instance: Annotated[
+        str | None,
+        typer.Option(
+            "--instance", help="Take the receipts from a Dagster instance (its folder) instead of the mirror."
+        ),
+    ] = None,
 ) -> None:
     """Hash what is stored now, hold it against the last receipt.
 
@@ -101,16 +107,28 @@ def verify(
       ubunye-orchestrate lineage verify --allow-unknown --json
     """
     with errors_as(as_json):
-        from ubunye_orchestrate.cli.address import Mirror
-        from ubunye_orchestrate.cli.verifying import sound, verified_document, verified_lines, verify_task
+        from ubunye_orchestrate.cli.address import Mirror, task_name
+        from ubunye_orchestrate.cli.verifying import sound, verified_document, verified_lines, verify_runs
         from ubunye_orchestrate.hashing.datasets import FORMATS, fingerprint_dataset
 
         mirror = Mirror.open(root, lineage_dir)
-        found = [
-            one
-            for each in mirror.tasks(usecase, package, task, asset, partition)
-            for one in verify_task(each, fingerprint_dataset, FORMATS)
-        ]
+        if instance is None:
+            tasks = mirror.tasks(usecase, package, task, asset, partition)
+            runs = (("/".join(each.names), each.runs()) for each in tasks)
+            found = [
+                one for path, each in runs for one in verify_runs(path, each, fingerprint_dataset, FORMATS)
+            ]
+        else:
+            from ubunye_orchestrate.dagster_io.sync import newest_receipts, opened_instance
+
+            wanted = (usecase, package, task_name(task, asset))
+            with opened_instance(instance) as opened:
+                receipts = newest_receipts(opened, wanted, partition, mirror.on_invalid)
+                found = [
+                    one
+                    for path, each in receipts
+                    for one in verify_runs(path, each, fingerprint_dataset, FORMATS)
+                ]
         if not found:
             raise mirror.on_invalid.first or RecordNotFoundError(
                 f"no run that succeeded among those asked for in {mirror.shown}; expected one to hold what "

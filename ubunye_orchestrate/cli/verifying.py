@@ -7,13 +7,13 @@ stored table or partition can be held against it. Nothing else is called unchang
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ubunye_orchestrate.cli.address import Task
 from ubunye_orchestrate.cli.views import wrapped
-from ubunye_orchestrate.compare.comparison import StepComparison, compare_records, partition_keys
+from ubunye_orchestrate.compare.comparison import StepComparison, compare_records
+from ubunye_orchestrate.compare.naming import keys_in_order, name_with_partitions
 from ubunye_orchestrate.compare.text import printable, short_hash, short_run_id
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.records.masking import MASK
@@ -21,7 +21,7 @@ from ubunye_orchestrate.records.model import RunRecord, StepRecord
 from ubunye_orchestrate.records.settings import is_url
 from ubunye_orchestrate.records.steps import step_from_fingerprint
 
-__all__ = ["Verified", "sound", "verified_document", "verified_lines", "verify_task"]
+__all__ = ["Verified", "sound", "verified_document", "verified_lines", "verify_runs"]
 
 State = Literal["unchanged", "changed", "missing", "unreadable", "unknown"]
 Hash = Callable[..., Fingerprint]
@@ -52,14 +52,16 @@ def sound(found: list[Verified], *, allow_unknown: bool) -> bool:
     return all(one.state == "unchanged" or (allow_unknown and one.state == "unknown") for one in found)
 
 
-def verify_task(task: Task, hash_dataset: Hash, formats: tuple[str, ...]) -> Iterator[Verified]:
+def verify_runs(
+    task: str, runs: Iterable[RunRecord], hash_dataset: Hash, formats: tuple[str, ...]
+) -> Iterator[Verified]:
     """Hold what is stored of a task against its newest success, each partition against its own.
 
-    ``formats`` are those that ``hash_dataset`` reads.
+    ``runs`` are its records or receipts, newest first; ``formats`` those that ``hash_dataset`` reads.
     """
     seen: set[str] = set()
-    for record in task.runs():
-        keys = partition_keys(record)
+    for record in runs:
+        keys = keys_in_order(record)
         if record.status != "success" or (keys and seen.issuperset(keys)):
             continue
         fresh = [key for key in keys if key not in seen]
@@ -67,38 +69,33 @@ def verify_task(task: Task, hash_dataset: Hash, formats: tuple[str, ...]) -> Ite
         for output in record.outputs:
             if len(keys) > 1:
                 why = f"{len(keys)} partitions were stored apart in one run; the record has one hash for all"
-                yield Verified("/".join(task.names), record, _label(output, fresh), "unknown", why, output)
+                yield Verified(task, record, name_with_partitions(output.name, fresh), "unknown", why, output)
             else:
-                yield _verify(task, record, output, _label(output, keys), hash_dataset, formats)
+                yield _verify(
+                    task, record, output, name_with_partitions(output.name, keys), hash_dataset, formats
+                )
         if not keys:
             return
 
 
-def _label(output: StepRecord, keys: list[str] | tuple[str, ...]) -> str:
-    if not keys:
-        return output.name
-    return f"{output.name}[{keys[0] if len(keys) == 1 else f'{keys[0]}..{keys[-1]}'}]"
-
-
 def _verify(
-    task: Task,
+    task: str,
     record: RunRecord,
     output: StepRecord,
     label: str,
     hash_dataset: Hash,
     formats: tuple[str, ...],
 ) -> Verified:
-    path = "/".join(task.names)
     why = _not_checked(output, formats)
     location = output.location or ""
     if why is not None:
-        return Verified(path, record, label, "unknown", why, output)
+        return Verified(task, record, label, "unknown", why, output)
     if not is_url(location) and not os.path.exists(location):
         why = f"nothing is there: {location}; it was moved or deleted, or this is another machine"
-        return Verified(path, record, label, "missing", why, output)
+        return Verified(task, record, label, "missing", why, output)
     now = hash_dataset(location, format=output.format)
     if now.data_hash is None:
-        return Verified(path, record, label, "unreadable", now.error or "no hash could be made", output)
+        return Verified(task, record, label, "unreadable", now.error or "no hash could be made", output)
     assert output.hash_scope is not None, "a receipt without a scope is not checked"
     step = step_from_fingerprint(
         output.name,
@@ -119,7 +116,7 @@ def _verify(
         state = "unchanged"
     elif compared.data.state == "changed":
         state = "changed"
-    return Verified(path, record, label, state, compared.data.why, output, compared)
+    return Verified(task, record, label, state, compared.data.why, output, compared)
 
 
 def _not_checked(output: StepRecord, formats: tuple[str, ...]) -> str | None:

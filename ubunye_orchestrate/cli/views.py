@@ -8,7 +8,7 @@ from typing import Any
 
 from ubunye_orchestrate.cli.address import Task
 from ubunye_orchestrate.cli.documents import transform_name
-from ubunye_orchestrate.compare.comparison import partition_keys
+from ubunye_orchestrate.compare.naming import asset_name, keys_in_order
 from ubunye_orchestrate.compare.text import printable, short_hash, short_run_id
 from ubunye_orchestrate.records.model import RunRecord, StepRecord
 
@@ -54,9 +54,9 @@ def asset_lines(tasks: Iterable[Task]) -> Iterator[str]:
         if record is None:
             yield f"{task.path:<34}  {count:>7}  {'-':<19}  {'-':<7}  -"
         else:
+            name = printable(asset_name(record) or record.task_path)
             yield (
-                f"{printable(_asset_name(record)):<34}  {count:>7}  {_when(record):<19}  {record.status:<7}  "
-                f"{_rows(record.outputs)}"
+                f"{name:<34}  {count:>7}  {_when(record):<19}  {record.status:<7}  {_rows(record.outputs)}"
             )
 
 
@@ -87,11 +87,6 @@ def _newest(task: Task) -> tuple[RunRecord | None, int]:
     return next(task.runs(), None), len(task.store.run_ids(*task.names))
 
 
-def _asset_name(record: RunRecord) -> str:
-    key = (record.dagster or {}).get("asset_key")
-    return "/".join(str(part) for part in key) if isinstance(key, list) else record.task_path
-
-
 def trace_lines(record: RunRecord, *, full_hashes: bool = False) -> Iterator[str]:
     """Yield the flow of one run: inputs, transform, outputs, code, environment, timings, expectations."""
     version = f" v{printable(record.version)}" if record.version else ""
@@ -115,10 +110,10 @@ def trace_lines(record: RunRecord, *, full_hashes: bool = False) -> Iterator[str
 
 def _identity(record: RunRecord) -> Iterator[str]:
     dagster = record.dagster or {}
-    key = dagster.get("asset_key")
-    if isinstance(key, list):
-        yield f"Asset:   {printable('/'.join(str(part) for part in key))}"
-    keys = partition_keys(record)
+    asset = asset_name(record)
+    if asset is not None:
+        yield f"Asset:   {printable(asset)}"
+    keys = keys_in_order(record)
     if keys:
         yield from wrapped("Partitions: " if len(keys) > 1 else "Partition: ", ", ".join(keys))
     if dagster.get("attempt"):

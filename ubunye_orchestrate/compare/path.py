@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ubunye_orchestrate.compare.attribution import attribute, input_set_change
-from ubunye_orchestrate.compare.comparison import StepComparison, compare_records, partition_keys
+from ubunye_orchestrate.compare.comparison import StepComparison, compare_records
+from ubunye_orchestrate.compare.naming import named
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.records.model import Producer, RunRecord, StepRecord
 
@@ -101,7 +102,7 @@ class _Walk:
 
     def hop(self, earlier: RunRecord, later: RunRecord, depth: int = 0) -> Hop:
         """Compare two runs of an asset, and follow the inputs that changed."""
-        here = Hop(_name(later), earlier, later)
+        here = Hop(named(later, later.task_name), earlier, later)
         pair = (later.task_path, earlier.run_id, later.run_id)
         if pair in self.seen:
             return replace(here, told_before=True)
@@ -164,7 +165,7 @@ class _Walk:
         if later is None:
             return f"no record of run {after.run_id or 'not recorded'}"
         if before is None:
-            return Hop(_name(later), None, later, entered="read for the first time")
+            return Hop(named(later, later.task_name), None, later, entered="read for the first time")
         earlier = self.load(name, before)
         if earlier is None:
             return f"no record of run {before.run_id or 'not recorded'}"
@@ -184,12 +185,3 @@ def _same(a: Producer, b: Producer) -> bool:
     if a.storage_id is not None and b.storage_id is not None:
         return a.storage_id == b.storage_id
     return a.run_id is not None and a.run_id == b.run_id
-
-
-def _name(record: RunRecord) -> str:
-    key = (record.dagster or {}).get("asset_key")
-    name = "/".join(str(part) for part in key) if isinstance(key, list) else record.task_name
-    keys = partition_keys(record)
-    if not keys:
-        return name
-    return f"{name}[{keys[0] if len(keys) == 1 else f'{keys[0]}..{keys[-1]}'}]"

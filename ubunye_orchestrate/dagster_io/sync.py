@@ -8,6 +8,7 @@ by them.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -30,7 +31,7 @@ from ubunye_orchestrate.records.baselines import Acceptance, BaselineStore
 from ubunye_orchestrate.records.model import RunRecord
 from ubunye_orchestrate.records.store import LINEAGE_DIR, RecordStore
 
-__all__ = ["SyncReport", "opened_instance", "receipts_of_instance", "sync_mirror"]
+__all__ = ["SyncReport", "newest_receipts", "opened_instance", "receipts_of_instance", "sync_mirror"]
 
 TaskNames = tuple[str, str, str]
 _Kind = Literal["materialization", "observation"]
@@ -97,6 +98,42 @@ def receipts_of_instance(
                 yield record
 
 
+def newest_receipts(
+    instance: DagsterInstance,
+    wanted: tuple[str | None, str | None, str | None],
+    partition: str | None,
+    on_invalid: Callable[[str, InvalidRecordError], None],
+) -> Iterator[tuple[str, Iterator[RunRecord]]]:
+    """Yield the task's path of each asset and its materializations' receipts, newest first.
+
+    ``wanted`` are usecase, package and task where they are given; ``partition`` narrows to one partition.
+    """
+    for key in sorted(instance.get_asset_keys()):
+        receipts = _newest_of(instance, key, partition, on_invalid)
+        first = next(receipts, None)
+        if first is None:
+            continue
+        names = (first.usecase, first.package, first.task_name)
+        if all(name is None or name == given for name, given in zip(wanted, names, strict=True)):
+            yield first.task_path, itertools.chain([first], receipts)
+
+
+def _newest_of(
+    instance: DagsterInstance,
+    key: AssetKey,
+    partition: str | None,
+    on_invalid: Callable[[str, InvalidRecordError], None],
+) -> Iterator[RunRecord]:
+    for event in _events(instance, key, "materialization", ascending=False, partition=partition):
+        try:
+            record = _receipt(event, "materialization")
+        except InvalidRecordError as e:
+            on_invalid(f"materialization {event.storage_id}", e)
+            continue
+        if record is not None:
+            yield record
+
+
 def sync_mirror(
     instance: DagsterInstance,
     root: str,
@@ -115,11 +152,19 @@ def sync_mirror(
     return sync.run()
 
 
-def _events(instance: DagsterInstance, key: AssetKey, kind: _Kind) -> Iterator[EventLogRecord]:
+def _events(
+    instance: DagsterInstance,
+    key: AssetKey,
+    kind: _Kind,
+    *,
+    ascending: bool = True,
+    partition: str | None = None,
+) -> Iterator[EventLogRecord]:
     fetch = instance.fetch_materializations if kind == "materialization" else instance.fetch_observations
+    wanted = AssetRecordsFilter(asset_key=key, asset_partitions=None if partition is None else [partition])
     cursor: str | None = None
     while True:
-        page = fetch(AssetRecordsFilter(asset_key=key), limit=_PAGE, cursor=cursor, ascending=True)
+        page = fetch(wanted, limit=_PAGE, cursor=cursor, ascending=ascending)
         yield from page.records
         if not page.has_more:
             return
