@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ubunye_orchestrate.errors import HashError
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
-from ubunye_orchestrate.hashing.frames import NTZ, arrow_stream, checked_zone, known_row_count
+from ubunye_orchestrate.hashing.frames import NTZ, arrow_stream, checked_zone, known_row_count, native, spark
 from ubunye_orchestrate.hashing.frames.stream import source_failure
 from ubunye_orchestrate.hashing.tally import Tally
 
@@ -21,7 +21,8 @@ def fingerprint(frame: object, *, naive_timestamps: str = NTZ) -> Fingerprint:
     """Return the rows-v1 fingerprint of any supported frame, over all of its rows.
 
     Supported are pandas frames, pyarrow tables, batches, readers, datasets and scanners, Polars frames (eager
-    and lazy), DuckDB relations, anything with the Arrow PyCapsule protocol, and objects with ``schema`` and
+    and lazy), DuckDB relations, Spark frames (classic and Connect; their rows stay where they are), anything
+    with the Arrow PyCapsule protocol, and objects with ``schema`` and
     ``collect()`` (``hashing.frames.port``). A reader that can be read once is consumed, since that is what
     was asked for; a lazy frame or a relation is computed once.
 
@@ -34,6 +35,10 @@ def fingerprint(frame: object, *, naive_timestamps: str = NTZ) -> Fingerprint:
     """
     started = time.perf_counter()
     zone = checked_zone(naive_timestamps)
+    if spark.recognises(native(frame)):
+        from ubunye_orchestrate.hashing.spark import fingerprint_spark
+
+        return fingerprint_spark(native(frame), naive_timestamps=zone)
     tally = Tally()
     known_rows = None
     try:

@@ -39,7 +39,7 @@ class Fingerprint:
     """Wall time spent converting and hashing."""
 
     path_taken: str
-    """How it was computed: ``reference``, ``pyarrow`` (later ``native``, ``spark-sql``)."""
+    """How it was computed: ``reference``, ``pyarrow``, ``spark-sql`` (later ``native``)."""
 
     method: str = METHOD
     """The name of the method; hashes of different methods are not comparable."""

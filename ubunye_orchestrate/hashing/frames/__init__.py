@@ -15,7 +15,7 @@ from ubunye_orchestrate.hashing.frames import arrow, capsule, duckdb, pandas, po
 from ubunye_orchestrate.hashing.frames.stream import ArrowStream
 from ubunye_orchestrate.hashing.frames.timestamps import NTZ, checked_zone, in_zone
 
-__all__ = ["NTZ", "ArrowStream", "arrow_stream", "checked_zone", "is_table", "known_row_count"]
+__all__ = ["NTZ", "ArrowStream", "arrow_stream", "checked_zone", "is_table", "known_row_count", "native"]
 
 
 class _Library(Protocol):
@@ -31,13 +31,13 @@ _LIBRARIES: tuple[_Library, ...] = (arrow, pandas, polars, duckdb, spark, capsul
 
 def is_table(frame: object) -> bool:
     """Tell whether ``frame`` is a table of a kind that can be recognised (reading it may still fail)."""
-    frame = _native(frame)
+    frame = native(frame)
     return any(library.recognises(frame) for library in _LIBRARIES) or port.recognises(frame)
 
 
 def known_row_count(frame: object) -> int | None:
     """Return the number of rows where the frame knows it without being read or computed."""
-    frame = _native(frame)
+    frame = native(frame)
     return next((library.row_count(frame) for library in _LIBRARIES if library.recognises(frame)), None)
 
 
@@ -50,10 +50,10 @@ def arrow_stream(frame: object, *, naive_timestamps: str = NTZ) -> ArrowStream:
     UnsupportedFrameError for what is not a table, ConfigurationError for a zone that does not exist.
     """
     zone = checked_zone(naive_timestamps)
-    frame = _native(frame)
+    frame = native(frame)
     stream = _open_known(frame)
     if stream is None and port.recognises(frame):
-        stream = port.stream(frame, lambda collected: _open_known(_native(collected)))
+        stream = port.stream(frame, lambda collected: _open_known(native(collected)))
     if stream is None:
         raise UnsupportedFrameError(f"not a table ({type(frame).__name__})")
     return in_zone(stream, zone)
@@ -63,7 +63,7 @@ def _open_known(frame: object) -> ArrowStream | None:
     return next((library.stream(frame) for library in _LIBRARIES if library.recognises(frame)), None)
 
 
-def _native(frame: object) -> object:
+def native(frame: object) -> object:
     """Unwrap a Narwhals frame to the frame that it wraps."""
     narwhals = sys.modules.get("narwhals")
     if narwhals is not None and isinstance(frame, narwhals.DataFrame | narwhals.LazyFrame):

@@ -22,6 +22,6 @@ def row_count(frame: object) -> None:
 def stream(frame: object) -> ArrowStream:
     """Raise UnsupportedFrameError: a Spark frame's rows are not brought here behind the user's back."""
     raise UnsupportedFrameError(
-        "a Spark DataFrame is hashed where its data lives, which this version cannot do yet; hash "
-        "frame.toArrow() where the rows fit into memory"
+        "a Spark DataFrame is hashed where its rows are, and they are not brought here; take "
+        "frame.toArrow() where they fit into memory"
     )

@@ -1,0 +1,112 @@
+"""One row to its line, as one expression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from ubunye_orchestrate.errors import HashError
+from ubunye_orchestrate.hashing.spark.session import JsonWriter
+from ubunye_orchestrate.hashing.spark.sql import any_of, case, concat, json_text, literal
+from ubunye_orchestrate.hashing.spark.types import SparkType
+from ubunye_orchestrate.hashing.spark.values import FLOATS, TIMES, ValueTexts, unsafe_float, without_last
+
+__all__ = ["Column", "columns_of", "line_expression"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a frame whose columns have been renamed by their place."""
+
+    name: str
+    """Its own name."""
+
+    type: SparkType
+
+    place: str
+    """The name that it has been given: Spark cannot tell names that differ only in case, or hold a dot."""
+
+    accessible: str
+    """An expression of it whose fields can be named, as ``accessible_type`` says."""
+
+    accessible_type: SparkType
+
+
+def columns_of(columns: list[tuple[str, SparkType]], writer: JsonWriter) -> list[Column]:
+    """Place the columns of a frame, and return them sorted by name (by code point).
+
+    Raises HashError for a user-defined type where its storage would have to be looked into.
+    """
+    placed = []
+    for n, (name, t) in enumerate(columns):
+        if t.has(lambda inside: _is_out_of_reach(inside, writer)):
+            raise HashError(
+                "a user-defined type whose storage Spark lets no expression look into, as this session would "
+                "need; convert it to plain columns (such as vector_to_array does) before it is stored",
+                column=name,
+                type_name=t.name,
+            )
+        place = f"c{n}"
+        if t.accessible:
+            placed.append(Column(name, t, place, place, t))
+        else:
+            placed.append(Column(name, t, place, f"cast({place} as {t.sql})", t.cast()))
+    return sorted(placed, key=lambda column: column.name)
+
+
+def _is_out_of_reach(t: SparkType, writer: JsonWriter) -> bool:
+    looked_into = {"string", "map"}
+    looked_into |= set() if writer.floats else set(FLOATS)
+    looked_into |= set() if writer.times else set(TIMES)
+    return t.opaque and t.holds(*looked_into)
+
+
+def line_expression(columns: list[Column], writer: JsonWriter, *, marked: bool) -> str:
+    """Return a row's line: columns sorted by name, null fields left out.
+
+    On a JVM that writes some floats wrong, rows with such a float are written piece by piece (see
+    ``ValueTexts``), the others by the JSON writer as ever.
+    """
+    texts = ValueTexts(writer, marked=marked)
+    by_json_writer = _object_of_json_writer(columns, texts)
+    floats = [] if writer.floats else [column for column in columns if column.type.holds(*FLOATS)]
+    if not floats:
+        return by_json_writer
+    piece_by_piece = _line_of_pieces(columns, texts)
+    if any(column.type.inside for column in floats):
+        return piece_by_piece
+    has_unsafe_float = any_of(unsafe_float(column.place, column.type) for column in floats)
+    return case((has_unsafe_float, piece_by_piece), otherwise=by_json_writer)
+
+
+def _object_of_json_writer(columns: list[Column], texts: ValueTexts, *first: str) -> str:
+    fields = [
+        *first,
+        *(f"{literal(column.name)}, {_value_of_json_writer(column, texts)}" for column in columns),
+    ]
+    return json_text(f"named_struct({', '.join(fields)})") if fields else literal("{}")
+
+
+def _value_of_json_writer(column: Column, texts: ValueTexts) -> str:
+    if not texts.rewrites(column.type):
+        return column.place
+    return texts.writable(column.accessible, column.accessible_type)
+
+
+def _line_of_pieces(columns: list[Column], texts: ValueTexts) -> str:
+    members = concat(*_members(columns, texts))
+    return concat(literal("{"), f"substring({members}, 2)", literal("}"))
+
+
+def _members(columns: list[Column], texts: ValueTexts) -> Iterator[str]:
+    """Yield the members of a line in runs, each with a comma before it and empty where all is null."""
+    for holds_floats, run in groupby(columns, key=lambda column: column.type.holds(*FLOATS)):
+        if holds_floats:
+            for column in run:
+                text = texts.member(column.name, column.accessible, column.accessible_type)
+                yield f"coalesce({concat(literal(','), text)}, '')"
+        else:
+            # A field before them, so that each of theirs has its comma: {"":0,"a":1}
+            written = _object_of_json_writer(list(run), texts, f"{literal('')}, 0")
+            yield f"substring({without_last(written, '}')}, 6)"

@@ -1,0 +1,228 @@
+"""One value to its text, for where Spark's JSON writer alone does not give the text of rows-v1.
+
+Two forms. ``writable`` turns a value into one that the JSON writer writes right: maps sorted by key, and in
+sessions of the legacy calendar dates and timestamps as strings. ``text`` writes the text itself, for columns
+with floats on a JVM that writes some of them with too many digits; what holds no float is left to the JSON
+writer there too.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+from ubunye_orchestrate.hashing.canonical import json_string
+from ubunye_orchestrate.hashing.spark.session import JsonWriter, java_method_text
+from ubunye_orchestrate.hashing.spark.sql import case, concat, json_text, literal
+from ubunye_orchestrate.hashing.spark.types import SparkType
+
+__all__ = [
+    "FLOATS",
+    "MARK",
+    "TIMES",
+    "ValueTexts",
+    "field_accesses",
+    "positive_zero",
+    "unsafe_float",
+    "without_last",
+]
+
+FLOATS = ("float32", "float64")
+"""Kinds that a JVM before 19 writes wrong."""
+
+TIMES = ("date", "timestamp")
+"""Kinds that the legacy calendar writes wrong."""
+
+MARK = "\x01"
+"""Stands on both sides of a float that is to be written anew; no canonical line has a control character."""
+
+_DAY = 86_400_000_000  # microseconds
+
+# The texts of all JVMs agree from a thousandth up to here.
+_SAFE_BELOW = {"float32": "8388608D", "float64": "9007199254740992D"}  # 2**23, 2**53
+_LARGEST = {"float32": "3.4028234663852886E38D", "float64": "1.7976931348623157E308D"}
+
+
+class ValueTexts:
+    """Expressions of values as one session needs them."""
+
+    def __init__(self, writer: JsonWriter, *, marked: bool = False) -> None:
+        """Take what the session's JSON writer writes right.
+
+        ``marked``: floats that it does not are put between marks, for the line to be finished elsewhere; else
+        they are written by a method of Java.
+        """
+        self._writer = writer
+        self._marked = marked
+        self._variables = count()
+
+    # ------------------------------------------------------------------ for the JSON writer
+
+    def writable(self, x: str, t: SparkType) -> str:
+        """Return ``x`` as the JSON writer writes it right (but for floats); ``x`` itself where it does so."""
+        if not self.rewrites(t):
+            return x
+        if t.kind == "date":
+            return _date_text(x)
+        if t.kind == "timestamp":
+            return _timestamp_text(x)
+        if t.kind == "list":
+            item = self._variable()
+            return f"transform({x}, {item} -> {self.writable(item, t.inside[0])})"
+        if t.kind == "map":
+            return self._writable_map(x, t)
+        fields = ", ".join(
+            f"{literal(name)}, {self.writable(field, inside)}"
+            for name, field, inside in zip(t.fields, field_accesses(x, t), t.inside, strict=True)
+        )
+        return f"if({x} is null, null, named_struct({fields}))"
+
+    def rewrites(self, t: SparkType) -> bool:
+        """Return whether values of a type must be rewritten for the JSON writer."""
+        if t.kind == "map" or t.accessors != t.fields:
+            return True
+        return (t.kind in TIMES and not self._writer.times) or any(map(self.rewrites, t.inside))
+
+    def _writable_map(self, x: str, t: SparkType) -> str:
+        key, value = t.inside
+        entry = self._variable()
+        new_key = positive_zero(f"{entry}.key", key)
+        new_value = self.writable(f"{entry}.value", value)
+        entries = entries_sorted(x, t)
+        if (new_key, new_value) != (f"{entry}.key", f"{entry}.value"):
+            entries = f"transform({entries}, {entry} -> struct({new_key} as key, {new_value} as value))"
+        return f"map_from_entries({entries})"
+
+    # ------------------------------------------------------------------ by hand
+
+    def text(self, x: str, t: SparkType) -> str:
+        """Return the text of a value; null for null."""
+        if t.kind in FLOATS:
+            in_quotes = concat(literal('"'), f"cast({x} as string)", literal('"'))
+            finite = f"abs({x}) <= {_LARGEST[t.kind]}"  # NaN is greater than every number
+            return case((finite, self._number_text(x, t)), otherwise=in_quotes)
+        if not t.holds(*FLOATS):
+            return self._text_of_json_writer(x, t)
+        if t.kind == "list":
+            item = self._variable()
+            items = f"transform({x}, {item} -> {_or_null(self.text(item, t.inside[0]))})"
+            return concat(literal("["), f"array_join({items}, ',')", literal("]"))
+        if t.kind == "map":
+            return self._map_text(x, t)
+        members = [
+            self.member(name, field, inside)
+            for name, field, inside in zip(t.fields, field_accesses(x, t), t.inside, strict=True)
+        ]
+        return f"if({x} is null, null, {json_object(members)})"
+
+    def member(self, name: str, x: str, t: SparkType) -> str:
+        """Return a name and a value as they stand in a JSON object; null where the value is."""
+        return concat(literal(json_string(name) + ":"), self.text(x, t))
+
+    def _text_of_json_writer(self, x: str, t: SparkType) -> str:
+        if t.kind == "bool" or t.kind.startswith("int"):
+            return f"cast({x} as string)"
+        if t.kind in {"list", "map", "struct"} and not t.opaque:
+            return json_text(self.writable(x, t))
+        written = without_last(json_text(f"array({self.writable(x, t)})"), "]")
+        return f"if({x} is null, null, substring({written}, 2))"
+
+    def _map_text(self, x: str, t: SparkType) -> str:
+        key, value = t.inside
+        entry = self._variable()
+        texts = concat(
+            *(self._key_text(f"{entry}.key", key), "':'", _or_null(self.text(f"{entry}.value", value)))
+        )
+        joined = f"array_join(transform({entries_sorted(x, t)}, {entry} -> {texts}), ',')"
+        return concat(literal("{"), joined, literal("}"))
+
+    def _key_text(self, x: str, t: SparkType) -> str:
+        if t.kind in FLOATS:
+            return concat(literal('"'), self._number_text(positive_zero(x, t), t), literal('"'))
+        return f"substring({without_last(json_text(f'map({x}, 0)'), ':0}')}, 2)"
+
+    def _number_text(self, x: str, t: SparkType) -> str:
+        anew = java_method_text(x)
+        if self._marked:
+            # Told apart by their marks' first letter, both as the double of equal value: the text of a double
+            # reads back to the same double on every JVM.
+            as_double = f"cast(cast({x} as double) as string)"
+            anew = concat(literal(MARK + t.kind[-2:]), as_double, literal(MARK))
+        return case((unsafe_float(x, t), anew), otherwise=f"cast({x} as string)")
+
+    def _variable(self) -> str:
+        return f"v{next(self._variables)}"
+
+
+def unsafe_float(x: str, t: SparkType) -> str:
+    """Return whether a JVM before 19 may write a double or float with too many digits; null for null."""
+    size = f"abs({x})"
+    unsafe = f"{size} < 0.001D or {size} >= {_SAFE_BELOW[t.kind]}"
+    return f"({unsafe}) and {size} > 0 and {size} <= {_LARGEST[t.kind]}"
+
+
+def positive_zero(x: str, t: SparkType) -> str:
+    """Return a map's key with -0.0 as 0.0 (Spark 4 does so when a map is built, Spark 3.5 does not)."""
+    return f"({x} + cast(0 as {t.sql}))" if t.kind in FLOATS else x
+
+
+def without_last(json: str, end: str) -> str:
+    """Return JSON text without its end (said once in the expression, so that it is computed once)."""
+    # A control character stands nowhere in JSON text.
+    return f"replace({concat(json, literal(MARK))}, {literal(end + MARK)}, '')"
+
+
+def json_object(members: list[str]) -> str:
+    """Return a JSON object of members, of which those that are null are left out."""
+    joined = f"concat_ws(',', {', '.join(members)})" if members else "''"
+    return concat(literal("{"), joined, literal("}"))
+
+
+def field_accesses(x: str, t: SparkType) -> list[str]:
+    """Return an expression for each field of a struct."""
+    return [f"{x}.`{accessor}`" for accessor in t.accessors]
+
+
+def entries_sorted(x: str, t: SparkType) -> str:
+    """Return the entries of a map sorted by key: by value, strings by code point, NaN last."""
+    key, value = t.inside
+    if not key.collated and not value.holds("map"):
+        return f"sort_array(map_entries({x}))"
+    # A map has no order to sort by; that of a collation is another one.
+    left, right = ("cast(p.key as binary)", "cast(q.key as binary)") if key.collated else ("p.key", "q.key")
+    order = case((f"{left} < {right}", "-1"), (f"{left} > {right}", "1"), otherwise="0")
+    return f"array_sort(map_entries({x}), (p, q) -> {order})"
+
+
+def _or_null(text: str) -> str:
+    return f"coalesce({text}, 'null')"
+
+
+# ---------------------------------------------------------------------- dates by arithmetic
+
+
+def _date_text(date: str) -> str:
+    year = f"year({date})"
+    digits = f"cast(abs({year}) as string)"
+    sign = case((f"{year} < 0", "'-'"), (f"{year} > 9999", "'+'"), otherwise="''")
+    return concat(
+        *(sign, f"lpad({digits}, greatest(4, length({digits})), '0')"),
+        *("'-'", _padded(f"month({date})"), "'-'", _padded(f"day({date})")),
+    )
+
+
+def _timestamp_text(timestamp: str) -> str:
+    microseconds = f"unix_micros({timestamp})"
+    # div rounds towards zero; the day of an instant before the epoch begins before it.
+    days = f"{microseconds} div {_DAY} - if({microseconds} % {_DAY} < 0, 1, 0)"
+    of_day = f"pmod({microseconds}, {_DAY})"
+    return concat(
+        _date_text(f"date_from_unix_date(cast({days} as int))"),
+        *("'T'", _padded(f"{of_day} div 3600000000")),
+        *("':'", _padded(f"{of_day} div 60000000 % 60")),
+        *("':'", _padded(f"{of_day} div 1000000 % 60")),
+        *("'.'", _padded(f"{of_day} % 1000000", 6), "'Z'"),
+    )
+
+
+def _padded(number: str, width: int = 2) -> str:
+    return f"lpad(cast({number} as string), {width}, '0')"
