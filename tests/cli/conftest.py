@@ -105,6 +105,7 @@ def save_asset(
     reads: dict[str, str] | None = None,
     dagster_run: str | None = None,
     attempt: int = 0,
+    partitions: list[str] | None = None,
     **fields: Any,
 ) -> None:
     """Save a run of an asset whose output has a content, and which read the same run of other assets.
@@ -134,12 +135,13 @@ def save_asset(
             package="default",
             task_name=task,
             task_path=f"default/default/{task}",
-            inputs=[
+            inputs=fields.pop("inputs", None)
+            or [
                 step(name, "input", of, producer=[Producer(run_id=run, storage_id=day)])
                 for name, of in (reads or {}).items()
             ],
             outputs=[step("/".join(key), "output", content)],
-            dagster={"run_id": run, "asset_key": key, "partition_keys": [], "attempt": attempt},
+            dagster={"run_id": run, "asset_key": key, "partition_keys": partitions or [], "attempt": attempt},
             **fields,
         )
     )

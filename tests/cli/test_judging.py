@@ -97,6 +97,31 @@ def test_why_finds_the_try_that_succeeded(run: Run, chain: Path, make: SimpleNam
     assert path["inputs"][0]["path"][0]["b"] == "33333333.retry-1"
 
 
+def test_why_finds_the_record_that_holds_the_partition(
+    run: Run, tmp_path: Path, make: SimpleNamespace
+) -> None:
+    store = RecordStore(tmp_path)
+    for number in (1, 2):
+        # One run left two records, whose names do not tell which of them holds mar.
+        for day, keys in enumerate((["jan", "feb", "apr"], ["mar", "may"]), start=1):
+            run_id = stored_run_id(f"run{number}", keys)
+            content = f"{number} {keys[0]}"
+            make.save_asset(
+                store, run_id, day, ["days"], content, dagster_run=f"run{number}", partitions=keys
+            )
+        step = make.step(
+            name="days",
+            direction="input",
+            data_hash=f"sha256:{number}",
+            hash_method="rows-v1",
+            producer=[make.producer(partition="mar", run_id=f"run{number}", storage_id=number)],
+        )
+        make.save_asset(store, f"mart{number}", number, ["mart"], f"{number}", inputs=[step])
+    path = run("why", "-d", tmp_path, "--asset", "mart", "--json").json["path"]
+    (hop,) = path["inputs"][0]["path"]
+    assert (hop["asset"], hop["a"], hop["b"]) == ("days[mar..may]", "run1--mar..may", "run2--mar..may")
+
+
 # ---------------------------------------------------------------- words for runs
 
 
@@ -414,10 +439,12 @@ def test_names_cannot_break_the_summary(run: Run, tmp_path: Path, make: SimpleNa
     store = RecordStore(tmp_path)
     nasty = "a|b\n# <img src=x>`"
     for day in (1, 2):
-        make.save_asset(store, f"{day}" * 8, day, ["x"], f"{day}", reads={nasty: f"{day}"})
+        make.save_asset(store, f"{day}" * 8, day, [nasty], f"{day}", reads={nasty: f"{day}"})
     run("gate", "-d", tmp_path, "--summary", tmp_path / "s.md")
     text = (tmp_path / "s.md").read_text()
     assert "<img" not in text.replace("\\<img", "")
+    rows = [line.replace("\\|", "") for line in text.splitlines() if line.startswith("|")]
+    assert {row.count("|") for row in rows[:3]} == {6}
     assert "\n# " not in text
 
 

@@ -219,14 +219,23 @@ def test_prune_by_days_and_by_number_keep_what_either_keeps(
     assert deleted == [["d70", "d60", "d50"], ["d70", "d60"], ["d70"]]
 
 
+def test_prune_by_days_keeps_the_newest_success_however_old(run: Run, flights: Path) -> None:
+    run("prune", "-d", flights, "--keep-days", 1, "--yes")
+    assert left(flights) == ["cccc4444", "dddd5555"]
+
+
 def test_prune_leaves_what_it_cannot_judge(run: Run, flights: Path, make: SimpleNamespace) -> None:
     RecordStore(flights).save(make.record("timeless", 1, started_at=None, ended_at=None))
     task = flights / ".ubunye/lineage/default/raw/raw__flights"
     (task / "bad.json").write_text("{")
     (task / "copy.json").write_text((task / "aaaa1111.json").read_text())
     (task / "notes.txt").write_text("not a record")
+    odd = json.loads((task / "aaaa1111.json").read_text())
+    (task / "odd.json").write_text(json.dumps({**odd, "run_id": "nowhere"}))
     done = run("prune", "-d", flights, "--keep", 1, "--yes")
-    assert {"bad", "copy", "timeless"} <= set(left(flights))
+    # A record without a time is no newer than one with a time either: dddd is the newest, cccc its baseline.
+    assert left(flights) == ["bad", "cccc4444", "copy", "dddd5555", "odd", "timeless"]
+    assert "nowhere" not in done.out
     assert (task / "notes.txt").exists()
     assert "bad.json: found" in done.err
 

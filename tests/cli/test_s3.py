@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -196,6 +197,23 @@ def test_files_that_are_no_records_are_named_and_passed_over(
         "cut.json",
         "empty.json",
     ]
+
+
+def test_sync_fills_an_empty_bucket_once(run: Run, server: Server, bucket: str, made: Path) -> None:
+    arguments = ("sync", "-d", f"s3://{bucket}", "--instance", made / "home", "--json")
+    first = run(*arguments)
+    assert (first.code, len(first.json["written"])) == (0, 7)
+    server.requests.clear()
+    again = run(*arguments)
+    assert (again.json["written"], again.json["in_both"]) == ([], 7)
+    assert not [one for one in server.requests if one.startswith("PUT")]
+    local, remote = (
+        {(r["task_path"], r["run_id"]): r["outputs"] for r in run("search", "-d", root, "--json").json}
+        for root in (made / "root", f"s3://{bucket}")
+    )
+    assert local.keys() == remote.keys()
+    for identity, outputs in local.items():
+        assert remote[identity][0]["data_hash"] == outputs[0]["data_hash"]
 
 
 def one_line(done: Any) -> str:
