@@ -145,6 +145,21 @@ def test_partitions_are_told_by_names(
         assert (len(listed), read) == (1, bodies)
 
 
+def test_the_run_before_is_looked_for_among_a_bounded_number(
+    run: Run, tmp_path: Path, make: SimpleNamespace, counted: Counted
+) -> None:
+    RecordStore(tmp_path).save(make.record("newest", 28, profile="prod"))
+    data = json.loads(encode(make.record("x", 1, profile="branch")))
+    for number in range(300):
+        path = tmp_path / TASK / f"old{number:03}.json"
+        path.write_text(json.dumps({**data, "run_id": path.stem}))
+        os.utime(path, (number, number))
+    done = run("show", "-d", tmp_path, *NAMED, "--run-id", "previous")
+    assert done.json["run_id"] == "old299", "of the same partition at least"
+    _, read = counted.of(run, "show", "-d", tmp_path, *NAMED, "--run-id", "previous")
+    assert read <= 201
+
+
 def test_search_says_each_record_before_it_reads_the_next(
     tmp_path: Path, make: SimpleNamespace, counted: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
