@@ -103,7 +103,7 @@ def test_why_finds_the_record_that_holds_the_partition(
     store = RecordStore(tmp_path)
     for number in (1, 2):
         # One run left two records, whose names do not tell which of them holds mar.
-        for day, keys in enumerate((["jan", "feb", "apr"], ["mar", "may"]), start=1):
+        for day, keys in enumerate((["mar", "may"], ["jan", "feb", "apr"]), start=1):
             run_id = stored_run_id(f"run{number}", keys)
             content = f"{number} {keys[0]}"
             make.save_asset(
