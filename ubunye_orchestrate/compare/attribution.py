@@ -15,7 +15,10 @@ from ubunye_orchestrate.compare.text import short_hash
 from ubunye_orchestrate.records.masking import MASK
 from ubunye_orchestrate.records.model import RunRecord
 
-__all__ = ["Attribution", "attribute", "input_set_change"]
+__all__ = ["CODE_FOLDER", "Attribution", "attribute", "input_set_change"]
+
+CODE_FOLDER = "the code folder"
+"""How ``changed`` names the hash of the whole folder, where no function is known to have changed."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,7 @@ class _Gathering:
             )
         elif code.folder.state == "changed":
             # The folder's hash alone: some file of it, of which it is not known that this asset runs it.
-            self.changed.append("the code folder")
+            self.changed.append(CODE_FOLDER)
             known = code.functions.state == "unchanged"
             self.add(
                 "code_changed",

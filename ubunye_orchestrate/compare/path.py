@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from ubunye_orchestrate.compare.attribution import attribute, input_set_change
+from ubunye_orchestrate.compare.attribution import CODE_FOLDER, attribute, input_set_change
 from ubunye_orchestrate.compare.comparison import StepComparison, compare_records
 from ubunye_orchestrate.compare.naming import named
 from ubunye_orchestrate.compare.policy import DriftPolicy
@@ -113,6 +113,9 @@ class _Walk:
         # An input that was added or removed entered with it, whatever made the input.
         of_inputs = {f"input {step.label}" for step in changed}
         own = tuple(what for what in evidence.changed if what not in of_inputs)
+        if len(evidence.changed) > 1:
+            # Every asset has the folder in common; beside something nearer it tells of no entry here.
+            own = tuple(what for what in own if what != CODE_FOLDER)
         links = [self._link(step, depth) for step in changed]
         links += [
             Link(step.label, ends=f"whether it changed is {step.data.state} ({step.data.why})")
