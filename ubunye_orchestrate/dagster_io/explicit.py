@@ -102,7 +102,7 @@ class ReceiptRun:
             if self._entry is not None:
                 hashed = not_hashed(_INPUTS_OFF)
                 if self._settings.hash_inputs:
-                    hashed = fingerprint_value(frame, self._settings.naive_timestamps)
+                    hashed = fingerprint_value(frame, self._settings.naive_timestamps, self._settings.budget)
                 key = AssetKey(name.split("/"))
                 producer = None
                 if self._task.asset is not None and key in self._task.asset.parents:
@@ -150,7 +150,7 @@ class ReceiptRun:
         """
         shown: dict[str, MetadataValue] = {}
         with harmless(self._log, f"noting output {name}"):
-            hashed = fingerprint_value(frame, self._settings.naive_timestamps)
+            hashed = fingerprint_value(frame, self._settings.naive_timestamps, self._settings.budget)
             step = step_from_fingerprint(
                 name, "output", hashed, format=format, location=location, scope=scope
             )

@@ -27,7 +27,7 @@ from ubunye_orchestrate.dagster_io.times import utc_text
 from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.hashing.api import hash_stream
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
-from ubunye_orchestrate.hashing.frames import arrow_stream
+from ubunye_orchestrate.records.budget import NO_BUDGET, BudgetedStream, HashBudget, fingerprint_within
 from ubunye_orchestrate.records.masking import mask_location
 
 __all__ = [
@@ -51,15 +51,18 @@ class MissingFileError(StorageError):
     """There is no file: the asset or partition was never stored here."""
 
 
-def write_table(path: UPath, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Fingerprint:
+def write_table(
+    path: UPath, schema: pa.Schema, batches: Iterator[pa.RecordBatch], budget: HashBudget = NO_BUDGET
+) -> Fingerprint:
     """Write the batches as one file and return their fingerprint, of what a reader will get.
 
     Another file at ``path`` is replaced at once, and only when all rows are written. Memory holds one row
-    group. Raises StorageError for what parquet cannot hold and for a place that cannot be written; what the
-    batches' source raises passes through.
+    group. Above ``budget`` the rest is written without being hashed. Raises StorageError for what parquet
+    cannot hold and for a place that cannot be written; what the batches' source raises passes through.
     """
     kept = as_read_back(schema)
-    stream = hash_stream(kept, (with_types(batch, kept) for batch in batches))
+    typed = (with_types(batch, kept) for batch in batches)
+    stream = hash_stream(kept, typed) if budget == NO_BUDGET else BudgetedStream(kept, typed, budget)
     with _whole_file(path) as file:
         try:
             writer = pq.ParquetWriter(file, kept, **WRITER_OPTIONS)
@@ -106,14 +109,11 @@ def open_reader(path: UPath) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def hash_file(path: UPath, naive_timestamps: str) -> Fingerprint:
+def hash_file(path: UPath, naive_timestamps: str, budget: HashBudget = NO_BUDGET) -> Fingerprint:
     """Return the fingerprint of a file's rows, in a reading of its own and memory of a batch."""
     started = time.perf_counter()
-    stream = arrow_stream(open_reader(path), naive_timestamps=naive_timestamps)
-    hashing = hash_stream(stream.schema, stream.batches)
-    for _ in hashing:
-        pass
-    return replace(hashing.fingerprint(), seconds=time.perf_counter() - started)
+    hashed = fingerprint_within(open_reader(path), naive_timestamps, budget)
+    return replace(hashed, seconds=time.perf_counter() - started)
 
 
 def files_version(paths: Iterable[UPath]) -> dict[str, Any]:

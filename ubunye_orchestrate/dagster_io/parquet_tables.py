@@ -25,6 +25,7 @@ from ubunye_orchestrate.dagster_io.forms import (
     pandas_metadata,
 )
 from ubunye_orchestrate.dagster_io.panel import harmless
+from ubunye_orchestrate.dagster_io.reuse import Reused, reusable_hash
 from ubunye_orchestrate.dagster_io.values import columns_in_order, combined, inspect_value, not_hashed
 from ubunye_orchestrate.dagster_io.wrapper import WritesReceipts
 from ubunye_orchestrate.dagster_io.writer import (
@@ -35,9 +36,9 @@ from ubunye_orchestrate.dagster_io.writer import (
     TableStored,
 )
 from ubunye_orchestrate.errors import HashError, StorageError
-from ubunye_orchestrate.hashing.api import fingerprint
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.hashing.frames import arrow_stream
+from ubunye_orchestrate.records.budget import fingerprint_within
 from ubunye_orchestrate.records.paths import safe_part
 from ubunye_orchestrate.records.settings import ReceiptSettings
 
@@ -80,6 +81,7 @@ class ParquetTables(IOManager, WritesReceipts):
                 scope="stored_partition" if context.has_asset_partitions else "stored_table",
                 location=next(iter(places.values())) if single else self._shown_folder(context),
                 locations={name: place for name, place in places.items() if name is not None},
+                versions=self._versions(tables),
                 backend=inspect_value(first).backend,
                 columns=columns_in_order(first),
                 is_file=True,
@@ -95,6 +97,10 @@ class ParquetTables(IOManager, WritesReceipts):
         paths = self._paths(context)
         if form.kind == "reader":
             return self._load_readers(context, begun, paths, form)
+        known: Reused | None = None
+        if begun is not None and self._settings.reuse_hashes and self._settings.hash_inputs:
+            with harmless(context.log, "looking for a hash to reuse"):
+                known = reusable_hash(context.instance, begun, paths)
         started = time.perf_counter()
         tables = self._read(context, paths)
         seconds = time.perf_counter() - started
@@ -102,7 +108,8 @@ class ParquetTables(IOManager, WritesReceipts):
             with harmless(context.log, "measuring an input"):
                 measure_input(context, begun.entry, list(tables.values()))
             with harmless(context.log, "noting an input"):
-                self._note(context, begun, seconds, paths, self._hash(tables), form)
+                hashed = self._hash(tables) if known is None else known.fingerprint
+                self._note(context, begun, seconds, paths, hashed, form, reused=known)
         return _handed_over(tables, form)
 
     # ------------------------------------------------------------------ places
@@ -141,6 +148,13 @@ class ParquetTables(IOManager, WritesReceipts):
             "context.partition_keys}, or give the asset BackfillPolicy.multi_run()"
         )
 
+    def _versions(self, tables: Mapping[str | None, tuple[UPath, Any]]) -> dict[str | None, dict[str, Any]]:
+        """Return the version of each file, for readers that may reuse its hash; else one request less."""
+        if not self._settings.reuse_hashes:
+            return {}
+        versions = {name: parquet.files_version([path]) for name, (path, _) in tables.items()}
+        return {None: next(iter(versions.values()))} if len(versions) == 1 else dict(versions)
+
     def _store(self, context: OutputContext, path: UPath, value: Any) -> Fingerprint:
         if value is None:
             raise StorageError(
@@ -151,7 +165,7 @@ class ParquetTables(IOManager, WritesReceipts):
             schema = stream.schema
             if stream.library == "pandas":
                 schema = schema.with_metadata(pandas_metadata(value))
-            return parquet.write_table(path, schema, stream.batches)
+            return parquet.write_table(path, schema, stream.batches, self._settings.budget)
         except HashError as e:
             if inspect_value(value).nature == "other":
                 raise StorageError(
@@ -189,9 +203,8 @@ class ParquetTables(IOManager, WritesReceipts):
     def _hash(self, tables: Mapping[str | None, pa.Table]) -> Fingerprint:
         if not self._settings.hash_inputs:
             return not_hashed("not hashed: hash_inputs is off", sum(t.num_rows for t in tables.values()))
-        zone = self._settings.naive_timestamps
-        prints = {name or "": fingerprint(table, naive_timestamps=zone) for name, table in tables.items()}
-        return combined(prints)
+        zone, budget = self._settings.naive_timestamps, self._settings.budget
+        return combined({name or "": fingerprint_within(t, zone, budget) for name, t in tables.items()})
 
     def _load_readers(
         self,
@@ -216,8 +229,8 @@ class ParquetTables(IOManager, WritesReceipts):
     def _hash_files(self, paths: Mapping[str | None, UPath]) -> Fingerprint:
         if not self._settings.hash_inputs:
             return not_hashed("not hashed: hash_inputs is off")
-        zone = self._settings.naive_timestamps
-        return combined({name or "": parquet.hash_file(path, zone) for name, path in paths.items()})
+        zone, budget = self._settings.naive_timestamps, self._settings.budget
+        return combined({name or "": parquet.hash_file(path, zone, budget) for name, path in paths.items()})
 
     def _note(
         self,
@@ -228,8 +241,12 @@ class ParquetTables(IOManager, WritesReceipts):
         read: Fingerprint,
         form: Form,
         hashed: dict[str, Any] | None = None,
+        reused: Reused | None = None,
     ) -> None:
         """``hashed`` is the files' version when they were hashed, where that was not the reading itself."""
+        note = "hashed in a reading of its own, before it was handed over" if hashed else None
+        if reused is not None:
+            hashed, note = reused.version, "not read for its hash: the files are those that its receipt names"
         single = len(paths) == 1
         self._writer.end_input(
             begun,
@@ -243,7 +260,8 @@ class ParquetTables(IOManager, WritesReceipts):
                 backend=form.backend,
                 source_version=parquet.files_version(paths.values()),
                 source_version_at_hash=hashed,
-                note="hashed in a reading of its own, before it was handed over" if hashed else None,
+                note=note,
+                reused_from=None if reused is None else reused.run_ids,
             ),
         )
 

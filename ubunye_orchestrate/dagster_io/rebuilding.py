@@ -22,7 +22,7 @@ from ubunye_orchestrate.records.paths import stored_run_id
 from ubunye_orchestrate.records.steps import step_from_fingerprint
 from ubunye_orchestrate.records.store import parse_time
 
-__all__ = ["Outcome", "Outcomes", "outcomes_of_run", "rebuilt_record"]
+__all__ = ["Outcome", "Outcomes", "fingerprint_of", "outcomes_of_run", "rebuilt_record"]
 
 _STARTS = {DagsterEventType.STEP_START, DagsterEventType.STEP_RESTARTED}
 _ENDS = {
@@ -124,14 +124,14 @@ def _whole(by_partition: Mapping[str, RunRecord]) -> StepRecord:
     return step_from_fingerprint(
         first.name,
         "output",
-        combined({key: _fingerprint(step) for key, step in outputs.items()}),
+        combined({key: fingerprint_of(step) for key, step in outputs.items()}),
         format=first.format,
         location=folders.pop() if len(folders) == 1 else None,
         scope=first.hash_scope or "stored_partition",
     )
 
 
-def _fingerprint(step: StepRecord) -> Fingerprint:
+def fingerprint_of(step: StepRecord) -> Fingerprint:
     """Return what a step says of its table; without its columns there is no hash of the whole."""
     known = step.columns is not None or step.data_hash is None
     sums = step.lane_sums

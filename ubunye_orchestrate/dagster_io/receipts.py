@@ -42,6 +42,16 @@ class Receipts(ConfigurableResource[Any]):
         default="ntz",
         description="'ntz', or the time zone in which timestamps without one are read as instants.",
     )
+    max_hash_rows: int | None = Field(
+        default=None, description="A table of more rows is not hashed; its record says so."
+    )
+    max_hash_seconds: float | None = Field(
+        default=None, description="Hashing a table is given up after so long; its record says so."
+    )
+    reuse_hashes: bool = Field(
+        default=False,
+        description="Take an input's hash from its producer's receipt where the files are still those.",
+    )
 
     def settings(self) -> ReceiptSettings:
         """Return the settings, each resolved; Dagster resolves ``EnvVar`` fields of its own resources only.
@@ -54,6 +64,9 @@ class Receipts(ConfigurableResource[Any]):
             profile=_text("profile", self.profile),
             hash_inputs=self.hash_inputs,
             naive_timestamps=_text("naive_timestamps", self.naive_timestamps),
+            max_hash_rows=self.max_hash_rows,
+            max_hash_seconds=self.max_hash_seconds,
+            reuse_hashes=self.reuse_hashes,
         )
 
     def run(

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ubunye_orchestrate.hashing.api import fingerprint
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.hashing.rows_v1 import data_hash
+from ubunye_orchestrate.records.budget import NO_BUDGET, HashBudget, fingerprint_within
 
 __all__ = [
     "Nature",
@@ -87,13 +87,16 @@ def inspect_value(value: object) -> Value:
     return Value("other", None, name)
 
 
-def fingerprint_value(value: object, naive_timestamps: str) -> Fingerprint:
-    """Return the fingerprint of a table in memory; of anything else one that says why it has no hash."""
+def fingerprint_value(value: object, naive_timestamps: str, budget: HashBudget = NO_BUDGET) -> Fingerprint:
+    """Return the fingerprint of a table in memory; of anything else one that says why it has no hash.
+
+    So has a table whose hash would cost more than the budget.
+    """
     seen = inspect_value(value)
     reason = seen.untouched_because
     if reason is not None:
         return not_hashed(reason)
-    return fingerprint(value, naive_timestamps=naive_timestamps)
+    return fingerprint_within(value, naive_timestamps, budget)
 
 
 def not_hashed(reason: str, row_count: int | None = None) -> Fingerprint:

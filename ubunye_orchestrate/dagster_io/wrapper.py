@@ -123,22 +123,22 @@ class ReceiptsIOManager(IOManager, WritesReceipts):
         return value
 
     def _hash_output(self, context: OutputContext, obj: Any) -> Mapping[str | None, Fingerprint]:
-        zone = self._writer.settings.naive_timestamps
         if isinstance(obj, Mapping) and context.has_asset_partitions:
             keys = {str(key) for key in context.asset_partition_keys}
             if len(keys) > 1 and keys == set(obj):
-                return {str(key): fingerprint_value(part, zone) for key, part in obj.items()}
-        return {None: fingerprint_value(obj, zone)}
+                return {str(key): self._hash(part) for key, part in obj.items()}
+        return {None: self._hash(obj)}
 
     def _hash_input(self, begun: OpenInput, value: Any) -> Fingerprint:
-        settings = self._writer.settings
-        if not settings.hash_inputs:
+        if not self._writer.settings.hash_inputs:
             return not_hashed(_INPUTS_OFF)
         if begun.partitions and isinstance(value, Mapping) and set(value) <= set(begun.partitions):
-            return combined(
-                {str(k): fingerprint_value(v, settings.naive_timestamps) for k, v in value.items()}
-            )
-        return fingerprint_value(value, settings.naive_timestamps)
+            return combined({str(key): self._hash(part) for key, part in value.items()})
+        return self._hash(value)
+
+    def _hash(self, value: object) -> Fingerprint:
+        settings = self._writer.settings
+        return fingerprint_value(value, settings.naive_timestamps, settings.budget)
 
     def _output_scope(self, context: OutputContext) -> Scope:
         if not upstream.keeps_values_whole(self._inner):

@@ -56,6 +56,8 @@ class TableRead:
     source_version: dict[str, Any] | None = None
     source_version_at_hash: dict[str, Any] | None = None
     note: str | None = None
+    reused_from: str | None = None
+    """Run id of the receipt that the fingerprint was taken from."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class TableStored:
     location: str | None = None
     locations: Mapping[str, str] = field(default_factory=dict)
     """By partition, where each was stored apart."""
+    versions: Mapping[str | None, dict[str, Any]] = field(default_factory=dict)
+    """What tells this state of the storage from another, as ``source_version``: keys as of ``parts``."""
     backend: str | None = None
     columns: Sequence[str] = ()
     """Names in the frame's order."""
@@ -140,6 +144,7 @@ class ReceiptWriter:
                 source_version_at_hash=read.source_version_at_hash,
                 source_changed=changed,
                 source_note=read.note,
+                reused_from=read.reused_from,
             )
         )
         entry.timings.append(_timing(f"Reader:{self.manager}", read_seconds, "input", begun.name))
@@ -180,7 +185,7 @@ class ReceiptWriter:
             entry.key,
             entry,
             self.settings,
-            [_output(task, whole, stored, stored.location)],
+            [_output(task, whole, stored, None)],
             job=entry.job,
             ended_at=time.time(),
             timings=own,
@@ -215,11 +220,10 @@ class ReceiptWriter:
         if task.key is None:
             return
         variables = partition_variables(context.asset_partitions_def, [partition])
-        location = stored.locations.get(partition, stored.location)
         alone = with_dagster(
             record.model_copy(
                 update={
-                    "outputs": [_output(task, part, stored, location)],
+                    "outputs": [_output(task, part, stored, partition)],
                     "variables": variables,
                     "expectations": [
                         one for one in record.expectations if one.get("partition") in (None, partition)
@@ -265,9 +269,15 @@ class ReceiptWriter:
         return whole.data_hash
 
 
-def _output(task: Task, part: Fingerprint, stored: TableStored, location: str | None) -> StepRecord:
+def _output(task: Task, part: Fingerprint, stored: TableStored, partition: str | None) -> StepRecord:
     return step_from_fingerprint(
-        task.name, "output", part, format=stored.format, location=location, scope=stored.scope
+        task.name,
+        "output",
+        part,
+        format=stored.format,
+        location=stored.location if partition is None else stored.locations.get(partition, stored.location),
+        scope=stored.scope,
+        source_version=stored.versions.get(partition),
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from ubunye_orchestrate.errors import ConfigurationError, InvalidRecordError
 from ubunye_orchestrate.records.assembly import assemble_record
+from ubunye_orchestrate.records.budget import fingerprint_within
 from ubunye_orchestrate.records.code import CodeEvidence, code_evidence
 from ubunye_orchestrate.records.codec import refuse_foreign_values
 from ubunye_orchestrate.records.evidence import config_hash, error_text
@@ -87,12 +88,15 @@ class LineageRecorder:
         profile: str | None = None,
         hash_inputs: bool | None = None,
         naive_timestamps: str | None = None,
+        max_hash_rows: int | None = None,
+        max_hash_seconds: float | None = None,
         monitors: Iterable[Monitor] = (),
         sample_fraction: float | None = None,
     ) -> None:
         """Resolve where records go (see ``resolve_settings``); raises ConfigurationError.
 
-        ``sample_fraction`` is accepted and ignored: every row counts.
+        A table of more than ``max_hash_rows`` rows, or whose hash takes more than ``max_hash_seconds``, has
+        no hash, and its record says so. ``sample_fraction`` is accepted and ignored: every row counts.
         """
         if sample_fraction is not None:
             warnings.warn(
@@ -100,7 +104,15 @@ class LineageRecorder:
                 DeprecationWarning,
                 stacklevel=2,
             )
-        self.settings = resolve_settings(root, usecase, profile, hash_inputs, naive_timestamps)
+        self.settings = resolve_settings(
+            root,
+            usecase,
+            profile,
+            hash_inputs,
+            naive_timestamps,
+            max_hash_rows=max_hash_rows,
+            max_hash_seconds=max_hash_seconds,
+        )
         self.package = package if is_safe_part(package) else safe_part(package)
         self.store = RecordStore(self.settings.root)
         self._monitors = tuple(monitors)
@@ -348,9 +360,7 @@ class RecordedRun:
     ) -> StepRecord:
         self._backend = self._backend or _BACKENDS.get(type(frame).__module__.partition(".")[0])
         with _kept_from_the_run(f"the hash of {name}"):
-            from ubunye_orchestrate.hashing.api import fingerprint
-
-            found = fingerprint(frame, naive_timestamps=self._settings.naive_timestamps)
+            found = fingerprint_within(frame, self._settings.naive_timestamps, self._settings.budget)
             return step_from_fingerprint(name, direction, found, format=form, location=location, scope=scope)
         return step_without_hash(
             name, direction, reason="hashing failed; see the log", format=form, location=location

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ubunye_orchestrate.errors import ConfigurationError
+from ubunye_orchestrate.records.budget import NO_BUDGET, HashBudget
 from ubunye_orchestrate.records.masking import mask_location
 from ubunye_orchestrate.records.paths import safe_part
 
@@ -39,6 +40,10 @@ class ReceiptSettings:
     """False leaves inputs without a hash; their records say so."""
     naive_timestamps: str = "ntz"
     """``ntz``, or the time zone in which timestamps without one are read as instants."""
+    budget: HashBudget = NO_BUDGET
+    """What the hash of one table may cost; above it the table has none, and its record says so."""
+    reuse_hashes: bool = False
+    """Take an input's hash from its producer's receipt where the storage still has that very version."""
 
     @property
     def shown_root(self) -> str:
@@ -53,6 +58,10 @@ def resolve_settings(
     hash_inputs: bool | None = None,
     naive_timestamps: str | None = None,
     env: Mapping[str, str] | None = None,
+    *,
+    max_hash_rows: int | None = None,
+    max_hash_seconds: float | None = None,
+    reuse_hashes: bool | None = None,
 ) -> ReceiptSettings:
     """Settle each setting: as given, else as the environment has it, else its default.
 
@@ -74,6 +83,11 @@ def resolve_settings(
         ),
         hash_inputs=_flag("hash_inputs", hash_inputs, default=True),
         naive_timestamps=_zone(naive_timestamps),
+        budget=HashBudget(
+            rows=None if max_hash_rows is None else int(_bound("max_hash_rows", max_hash_rows)),
+            seconds=None if max_hash_seconds is None else _bound("max_hash_seconds", max_hash_seconds),
+        ),
+        reuse_hashes=_flag("reuse_hashes", reuse_hashes, default=False),
     )
 
 
@@ -112,6 +126,12 @@ def _flag(name: str, given: bool | None, *, default: bool) -> bool:
         return default
     if not isinstance(given, bool):
         raise ConfigurationError(f"{name} is {given!r} ({type(given).__name__}); expected True or False")
+    return given
+
+
+def _bound(name: str, given: float) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not given >= 0:
+        raise ConfigurationError(f"{name} is {given!r}; expected a number from 0 on, or nothing for no bound")
     return given
 
 

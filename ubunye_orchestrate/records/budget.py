@@ -1,0 +1,123 @@
+"""How long hashing may take: above its budget a table has no hash, and says so."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ubunye_orchestrate.errors import HashError
+from ubunye_orchestrate.hashing.fingerprint import Fingerprint
+
+if TYPE_CHECKING:
+    from ubunye_orchestrate.hashing.api import HashingStream
+
+__all__ = ["NO_BUDGET", "BudgetedStream", "HashBudget", "fingerprint_within"]
+
+# Rows between two looks at the clock.
+_PORTION = 131_072
+
+
+@dataclass(frozen=True)
+class HashBudget:
+    """The rows and seconds that one table's hash may take; None for no bound."""
+
+    rows: int | None = None
+    seconds: float | None = None
+
+    def refuses(self, rows: int, seconds: float) -> str | None:
+        """Return why a table of so many rows, hashed for so long, gets no hash; None while it may."""
+        if self.rows is not None and rows > self.rows:
+            return f"not hashed: over budget (more than {self.rows:,} rows)"
+        if self.seconds is not None and seconds > self.seconds:
+            return f"not hashed: over budget (more than {self.seconds:g} s)"
+        return None
+
+
+NO_BUDGET = HashBudget()
+
+
+class BudgetedStream(Iterator[Any]):
+    """Record batches on their way to a writer, hashed as they pass until the budget is spent.
+
+    All of them pass, in portions. ``fingerprint`` is asked for after the last one.
+    """
+
+    def __init__(self, schema: Any, batches: Iterable[Any], budget: HashBudget) -> None:
+        from ubunye_orchestrate.hashing.api import hash_stream
+
+        self._portions = _portions(batches)
+        self._hashing: HashingStream | None = hash_stream(schema, self._portions)
+        self._budget = budget
+        self._rows = 0
+        self._seconds = 0.0
+        self.refused: str | None = None
+        """Why hashing was given up; None while it was not."""
+
+    def __next__(self) -> Any:
+        """Return the next portion, hashed while the budget lasts."""
+        if self._hashing is None:
+            batch = next(self._portions)
+            self._rows += batch.num_rows
+            return batch
+        batch = next(self._hashing)
+        self._rows += batch.num_rows
+        self._seconds = self._hashing.fingerprint().seconds
+        self.refused = self._budget.refuses(self._rows, self._seconds)
+        if self.refused is not None:
+            self._hashing = None
+        return batch
+
+    def fingerprint(self) -> Fingerprint:
+        """Return the fingerprint of all that passed; without a hash when the budget was spent."""
+        if self._hashing is not None:
+            return self._hashing.fingerprint()
+        return _without_hash(self.refused, self._rows, self._seconds)
+
+
+def fingerprint_within(frame: object, naive_timestamps: str, budget: HashBudget) -> Fingerprint:
+    """Return the fingerprint of a frame as ``hashing.fingerprint`` does, unless the budget is spent first.
+
+    A Spark frame is hashed by Spark, in one piece: no budget bounds it.
+    """
+    from ubunye_orchestrate.hashing.api import fingerprint
+    from ubunye_orchestrate.hashing.frames import arrow_stream, known_row_count, native, spark
+
+    if budget == NO_BUDGET or spark.recognises(native(frame)):
+        return fingerprint(frame, naive_timestamps=naive_timestamps)
+    started = time.perf_counter()
+    rows = None
+    try:
+        rows = known_row_count(frame)
+        refused = None if rows is None else budget.refuses(rows, 0.0)
+        if refused is not None:
+            return _without_hash(refused, rows, time.perf_counter() - started)
+        stream = arrow_stream(frame, naive_timestamps=naive_timestamps)
+        hashing = BudgetedStream(stream.schema, stream.batches, budget)
+        for _ in hashing:
+            if hashing.refused is not None:
+                return _without_hash(hashing.refused, rows, time.perf_counter() - started)
+        return hashing.fingerprint()
+    except Exception as e:  # noqa: BLE001 - as hashing.fingerprint, which never raises for what a frame holds
+        reason = str(e) if isinstance(e, HashError) else f"{type(e).__name__}: {e}"
+        return _without_hash(reason, rows, time.perf_counter() - started)
+
+
+def _portions(batches: Iterable[Any]) -> Iterator[Any]:
+    for batch in batches:
+        for start in range(0, max(batch.num_rows, 1), _PORTION):
+            yield batch.slice(start, _PORTION)
+
+
+def _without_hash(reason: str | None, rows: int | None, seconds: float) -> Fingerprint:
+    return Fingerprint(
+        data_hash=None,
+        schema_hash=None,
+        row_count=rows,
+        lane_sums=None,
+        columns=(),
+        error=reason,
+        seconds=seconds,
+        path_taken="none",
+    )
