@@ -86,7 +86,7 @@ def entry_of_step(step: upstream.StepContext, settings: ReceiptSettings, *, has_
     folder_hash = None
     if function is not None:
         evidence = code_evidence(function)
-        code = {"function": evidence.function, "functions": dict(evidence.functions), "error": evidence.error}
+        code = evidence.as_record()
         folder_hash = evidence.folder_hash
     entry = StepEntry(
         key=key,

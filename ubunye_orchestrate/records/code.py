@@ -20,6 +20,7 @@ from typing import Any
 from ubunye_orchestrate.errors import RecordError
 from ubunye_orchestrate.records.modules import SourceError
 from ubunye_orchestrate.records.reach import Trail
+from ubunye_orchestrate.records.repository import GitState, git_state
 
 __all__ = ["CodeEvidence", "code_evidence", "folder_hash"]
 
@@ -47,10 +48,13 @@ class CodeEvidence:
     """Qualified name -> ``sha256:``, of the function and of all that it reaches in its project; sorted."""
     error: str | None = None
     """Why the code is not, or not wholly, known."""
+    git: GitState | None = None
+    """The commit of the folder's repository and whether it is dirty; None outside of one."""
 
     def as_record(self) -> dict[str, Any]:
         """Return the value of ``RunRecord.code``."""
-        return {"function": self.function, "functions": dict(self.functions), "error": self.error}
+        code = {"function": self.function, "functions": dict(self.functions), "error": self.error}
+        return code if self.git is None else {**code, "git": dict(self.git)}
 
 
 def folder_hash(folder: str | os.PathLike[str]) -> str | None:
@@ -132,4 +136,5 @@ def code_evidence(function: object) -> CodeEvidence:
         function=trail.function,
         functions=trail.hashes,
         error="; ".join(dict.fromkeys(trail.errors)) or None,
+        git=None if folder is None else git_state(folder),
     )

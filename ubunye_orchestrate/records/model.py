@@ -156,6 +156,7 @@ class RunRecord(_Stored):
     llm_budget: dict[str, Any] = Field(default_factory=dict)
     time_zone: str | None = None
     code: dict[str, Any] | None = None
-    """Ours: ``{"function", "functions": {qualified name: "sha256:…"}, "error"}``, see ``records.code``."""
+    """Ours: ``{"function", "functions": {qualified name: "sha256:…"}, "error"}``, see ``records.code``; with
+    ``"git": {"commit", "dirty"}`` where there is a repository."""
     dagster: dict[str, Any] | None = None
     """Ours: run id, job, step and asset key, partition keys, attempt, code and data version, baseline."""
