@@ -513,3 +513,28 @@ def test_the_function_behind_an_asset_and_the_checks_declared_for_it() -> None:
     assert materialize([checked, fine], resources={"io_manager": probe}).success
     ((made,),) = [found for found in probe.seen if found]
     assert made.checks == {"fine"}
+
+
+def test_the_materialization_that_an_input_had_when_the_step_began(project: Project) -> None:
+    key = AssetKey("raw")
+
+    def look(context: InputContext) -> int:
+        seen.append(upstream.materialization_at_start(context.step_context, key))
+        return 1
+
+    seen: list[Any] = []
+    manager = Probe(on_input=look)
+
+    @asset
+    def raw() -> int:
+        return 1
+
+    @asset
+    def clean(raw: int) -> int:
+        return raw
+
+    first = project.run([raw, clean], manager)
+    assert seen == [(project.event("raw").storage_id, first.run_id)]
+    with DagsterInstance.ephemeral() as empty:
+        materialize([raw, clean], instance=empty, resources={"io_manager": manager}, selection=[clean])
+    assert seen[1] is None

@@ -44,13 +44,23 @@ def ordered_partitions(context: InputContext | OutputContext) -> tuple[str, ...]
 
 
 def producers_of(
-    instance: DagsterInstance, key: AssetKey, partitions: Sequence[str], *, partitioned: bool
+    instance: DagsterInstance,
+    key: AssetKey,
+    partitions: Sequence[str],
+    *,
+    partitioned: bool,
+    just_begun: upstream.StepContext | None = None,
 ) -> list[Producer] | None:
     """Return the newest materialization of the asset, or of each partition; None where there never was one.
 
-    Two queries, however many partitions. A partition without a materialization (files that were there before
-    Dagster) is listed without one.
+    ``just_begun`` is the step that reads it, if it has only just begun: then Dagster knows the newest one.
+    Else one query; two, however many partitions. A partition without a materialization (files that were there
+    before Dagster) is listed without one.
     """
+    if not partitioned and just_begun is not None:
+        known = upstream.materialization_at_start(just_begun, key)
+        if known is not None:
+            return [Producer(storage_id=known[0], run_id=known[1])]
     if not partitioned:
         events = instance.fetch_materializations(AssetRecordsFilter(asset_key=key), limit=1).records
         return [Producer(storage_id=e.storage_id, run_id=e.run_id) for e in events] or None

@@ -82,6 +82,7 @@ __all__ = [
     "keys_named_by",
     "latest_materialization_ids",
     "mapping_of",
+    "materialization_at_start",
     "materializations_after",
     "materializations_by_id",
     "metadata_in_project",
@@ -226,6 +227,18 @@ def mapping_of(step_key: str) -> str | None:
     """Return the mapping key of a step that is mapped over a dynamic output; None for any other."""
     handle = StepHandle.parse_from_key(step_key)
     return handle.mapping_key if isinstance(handle, ResolvedFromDynamicStepHandle) else None
+
+
+def materialization_at_start(step: StepContext, key: AssetKey) -> tuple[int, str] | None:
+    """Return the newest materialization of an input asset when the step began: its storage id and run.
+
+    Dagster has read it by then, to note which data versions the step's assets are made from; so this is no
+    query, as a rule. None where there is none.
+    """
+    found = step.maybe_fetch_and_get_input_asset_version_info(key)
+    if found is None or found.event_type is not DagsterEventType.ASSET_MATERIALIZATION:
+        return None
+    return found.storage_id, found.run_id
 
 
 def op_config(step: StepContext) -> Any:

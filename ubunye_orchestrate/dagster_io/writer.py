@@ -119,7 +119,12 @@ class ReceiptWriter:
         if context.has_asset_key:
             # Before the rows are read: what is stored later is not what was read.
             producer = producers_of(
-                context.instance, context.asset_key, partitions, partitioned=context.has_asset_partitions
+                context.instance,
+                context.asset_key,
+                partitions,
+                partitioned=context.has_asset_partitions,
+                # Reading an earlier input may have taken its time.
+                just_begun=None if entry.inputs else upstream.step_context(context),
             )
         name = asset_name(context.asset_key) if context.has_asset_key else context.name
         return OpenInput(entry, name, partitions, producer)
