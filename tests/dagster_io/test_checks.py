@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -216,3 +218,16 @@ def test_it_says_where_a_change_entered(project: Project, manager: Any) -> None:
     World.rows = 3
     found = results(run(project, manager))["clean"]
     assert found.metadata["ubunye/path"].value == "entered at raw (source changed)"
+
+
+def test_a_table_that_is_overdue(project: Project, manager: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    checks = build_drift_checks([raw], DriftPolicy(expected_hours=24))
+    run(project, manager, [raw], checks=checks)
+    only = AssetSelection.checks(*(key for one in checks for key in one.check_keys))
+    assert results(run(project, manager, [raw], checks=checks, selection=only))["raw"].passed
+    later = time.time() + 30 * 3600
+    monkeypatch.setattr("ubunye_orchestrate.dagster_io.checks.time", SimpleNamespace(time=lambda: later))
+    late = results(run(project, manager, [raw], checks=checks, selection=only))["raw"]
+    assert not late.passed
+    assert late.severity is AssetCheckSeverity.WARN
+    assert "raw was last materialized 30.0 hours ago; one is expected every 24 hours" in late.description

@@ -16,7 +16,17 @@ from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.compare.text import short_hash
 from ubunye_orchestrate.records.model import RunRecord, StepRecord
 
-__all__ = ["Change", "DriftPolicy", "Finding", "Severity", "Verdict", "judge", "judge_custody", "judge_first"]
+__all__ = [
+    "Change",
+    "DriftPolicy",
+    "Finding",
+    "Severity",
+    "Verdict",
+    "judge",
+    "judge_age",
+    "judge_custody",
+    "judge_first",
+]
 
 _DEFAULT_POLICY = DriftPolicy()
 
@@ -66,6 +76,20 @@ def judge_first(record: RunRecord, policy: DriftPolicy = _DEFAULT_POLICY) -> Ver
             findings.append(_unknown(output.name, f"output {output.name} has no hash: {why}", policy))
         findings += _bounds_of(output.name, None, output, policy)
     return Verdict(tuple(findings))
+
+
+def judge_age(label: str, hours: float, policy: DriftPolicy) -> Finding | None:
+    """Judge how many hours ago the newest materialization was made; None while it may be that old."""
+    if policy.expected_hours is None or hours <= policy.expected_hours:
+        return None
+    return Finding(
+        "overdue",
+        policy.severity("overdue"),
+        label,
+        f"{label} was last materialized {hours:.1f} hours ago; one is expected every "
+        f"{policy.expected_hours:g} hours",
+        details={"hours": round(hours, 3), "expected_hours": policy.expected_hours},
+    )
 
 
 def _failure(record: RunRecord, who: str) -> str:

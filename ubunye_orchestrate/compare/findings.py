@@ -21,6 +21,7 @@ Kind = Literal[
     "input_changed",
     "not_attributable",
     "not_comparable",
+    "overdue",
     "rows_out_of_bounds",
     "schema_changed",
     "source_changed",

@@ -24,6 +24,7 @@ _DEFAULTS: Mapping[Kind, Severity] = {
     "input_changed": "none",
     "not_attributable": "note",
     "not_comparable": "note",
+    "overdue": "warn",
     "rows_out_of_bounds": "warn",
     "schema_changed": "warn",
     "source_changed": "none",
@@ -61,6 +62,9 @@ class DriftPolicy:
     """Whether versions that agree in their first two parts count as equal (2.2.3 and 2.2.1)."""
     deterministic: bool = True
     """False for an asset whose output may differ between equal runs: it is never called unexplained."""
+    expected_hours: float | None = None
+    """How many hours may pass between two materializations. Judged by whoever looks without there being a new
+    one: the check on its schedule."""
     baseline: BaselineWanted = "previous"
     """What a run is held against while none is pinned: the previous success, or the last run that somebody
     accepted (the previous success until there is one)."""
@@ -81,7 +85,7 @@ class DriftPolicy:
                 f"DriftPolicy(baseline={self.baseline!r}): expected one of "
                 f"{', '.join(get_args(BaselineWanted))}; a pinned run comes before both."
             )
-        for name in ("min_rows", "max_rows", "max_row_decrease", "max_row_increase"):
+        for name in ("min_rows", "max_rows", "max_row_decrease", "max_row_increase", "expected_hours"):
             bound = getattr(self, name)
             # "not >=" rather than "<": it refuses NaN as well.
             if bound is not None and not bound >= 0:
@@ -119,6 +123,7 @@ _WRITTEN: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "ignore_packages": ("a list of names", (list, tuple, set, frozenset)),
     "ignore_patch_versions": ("true or false", (bool,)),
     "deterministic": ("true or false", (bool,)),
+    "expected_hours": ("a number", (int, float)),
     "baseline": ("previous or accepted", (str,)),
 }
 

@@ -1,6 +1,7 @@
 """The asset check ``drift``: the sensor's comparison inside a run, and its place in the UI."""
 
 # Without "from __future__ import annotations": Dagster looks at the class that annotates ``context``.
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -16,7 +17,8 @@ from dagster import (
     asset_check,
 )
 
-from ubunye_orchestrate.compare.findings import SEVERITIES
+from ubunye_orchestrate.compare.drift import judge_age
+from ubunye_orchestrate.compare.findings import SEVERITIES, Verdict
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.acceptance import said_since
@@ -79,7 +81,8 @@ def _result(context: AssetCheckExecutionContext, key: AssetKey, policy_of: Polic
     metadata = upstream.metadata_of_checked(context, key)
     for event in _events(context, key):
         try:
-            reports.append(_judge(context, event, policy_of(key, metadata), known))
+            report = _judge(context, event, policy_of(key, metadata), known)
+            reports.append(_with_age(report, time.time()))
         except (NotJudgedError, UbunyeError) as e:
             not_judged.append(str(e))
     if not reports:
@@ -126,6 +129,15 @@ def _judge(
     known[event.storage_id] = event
     known.update(upstream.materializations_by_id(context.instance, events_named(record) - known.keys()))
     return judge_event(event, record, known, policy)
+
+
+def _with_age(report: DriftReport, now: float) -> DriftReport:
+    """Add to a report that its materialization is older than the policy expects."""
+    late = judge_age(report.asset_key.to_user_string(), (now - report.timestamp) / 3600, report.policy)
+    if late is None:
+        return report
+    verdict = report.verdict
+    return replace(report, verdict=Verdict((late, *verdict.findings), verdict.changed_with))
 
 
 def _accepted(
