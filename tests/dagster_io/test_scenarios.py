@@ -297,7 +297,8 @@ SCENARIOS = [
     Scenario(
         "a package and the data",
         both(lambda lab: lab.packages(numpy="99.0"), source(rows(4))),
-        found={"rates": "environment_changed", "raw": SOURCE, "clean": FROM_INPUT, "report": FROM_INPUT},
+        # Told where it is gravest: of an asset whose data changed.
+        found={"raw": f"{SOURCE} environment_changed", "clean": FROM_INPUT, "report": FROM_INPUT},
         failed="raw clean report",
         says={"clean": "cannot be separated"},
     ),

@@ -20,6 +20,7 @@ from dagster import (
     SensorResult,
 )
 
+from ubunye_orchestrate.compare.findings import SEVERITIES, Finding
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.acceptance import acceptance_in
 from ubunye_orchestrate.dagster_io.cursor import DriftCursor
@@ -130,6 +131,8 @@ class _Tick:
     reports: list[DriftReport] = field(default_factory=list)
     accepted: list[AssetCheckEvaluation] = field(default_factory=list)
     requests: list[RunRequest] = field(default_factory=list)
+    told: dict[str, tuple[int, Finding]] = field(default_factory=dict)
+    """Which of the reports has a finding that is told once for all assets, by its ``merge_key``."""
     remarks: list[str] = field(default_factory=list)
     not_judged: list[str] = field(default_factory=list)
 
@@ -260,14 +263,27 @@ class _Tick:
             self._cannot(key, f"{type(e).__name__}: {e}")
             return cursor
         cursor = cursor.in_environment(record.environment_hash)
-        said = [
-            f for f in report.verdict.findings if f.merge_key is not None and f.merge_key in cursor.reported
-        ]
+        said: list[Finding] = []
         for finding in report.verdict.findings:
-            if finding.merge_key is not None and finding.merge_key not in cursor.reported:
+            if finding.merge_key is None:
+                continue
+            if finding.merge_key not in cursor.reported:
                 cursor = cursor.having_reported(finding.merge_key)
+            elif not self._graver(finding):
+                said.append(finding)
+                continue
+            self.told[finding.merge_key] = (len(self.reports), finding)
         self.reports.append(report.without(said))
         return cursor
+
+    def _graver(self, finding: Finding) -> bool:
+        """Whether a finding was told of another asset of this look, where it is milder; then take it away."""
+        assert finding.merge_key is not None, "only such findings are told once"
+        where, told = self.told.get(finding.merge_key, (None, finding))
+        if where is None or SEVERITIES.index(finding.severity) <= SEVERITIES.index(told.severity):
+            return False
+        self.reports[where] = self.reports[where].without([told])
+        return True
 
     def _cannot(self, key: AssetKey, why: str) -> None:
         self.not_judged.append(f"{key.to_user_string()}: {why}")
