@@ -1,5 +1,8 @@
-"""Run every benchmark: ``python -m benchmarks [--quick]``."""
+"""Run every benchmark, each in a process of its own: ``python -m benchmarks [--quick]``."""
 
-from benchmarks.hash_speed import main
+import subprocess
+import sys
 
-main()
+for name in ("hash_speed", "cli_speed", "receipt_cost", "drift_speed"):
+    print(f"\n=== {name}", flush=True)
+    subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *sys.argv[1:]], check=True)
