@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from dagster import AssetKey, AssetObservation, InMemoryIOManager, StaticPartitionsDefinition, asset
+from dagster import (
+    AssetKey,
+    AssetObservation,
+    BackfillPolicy,
+    InMemoryIOManager,
+    StaticPartitionsDefinition,
+    asset,
+)
 
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.dagster_io.acceptance import report_acceptance
 from ubunye_orchestrate.dagster_io.baseline import baseline_named
+from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
+from ubunye_orchestrate.dagster_io.rebuilding import rebuilt_record
 from ubunye_orchestrate.dagster_io.wrapping import with_receipts
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.records.baselines import Acceptance
 
 from .conftest import Project
+
+pytestmark = pytest.mark.filterwarnings("ignore:Parameter `backfill_policy` of function `asset`")
 
 
 class World:
@@ -179,3 +191,28 @@ def test_a_receipt_reads_only_what_was_said_since_the_last_one(
 def test_a_policy_names_a_baseline_that_there_is(value: Any) -> None:
     with pytest.raises(ConfigurationError, match="expected one of previous, accepted"):
         DriftPolicy(baseline=value)
+
+
+def test_a_record_made_again_of_several_partitions_names_the_baseline_of_none(
+    project: Project, tmp_path: Path
+) -> None:
+    @asset(
+        partitions_def=StaticPartitionsDefinition(["eu", "us"]), backfill_policy=BackfillPolicy.single_run()
+    )
+    def both() -> dict[str, pd.DataFrame]:
+        return {key: pd.DataFrame({"x": range(World.rows)}) for key in ("eu", "us")}
+
+    manager = ParquetIOManager(base_path=str(tmp_path / "data"), receipts=project.receipts)
+    tags = {"dagster/asset_partition_range_start": "eu", "dagster/asset_partition_range_end": "us"}
+    project.run([both], manager, tags=tags)
+    pinned = say(project, "both", "pinned", "eu")
+    project.run([both], manager, tags=tags)
+    receipts = [project.receipt("both", partition) for partition in ("eu", "us")]
+    assert [(one.dagster or {}).get("baseline", {}).get("kind") for one in receipts] == ["pinned", None]
+    assert named(project, "both", "eu")["storage_id"] == pinned.storage_id
+    record = rebuilt_record(receipts, {})
+    (written, _) = project.mirrored("both")
+    assert record.dagster is not None
+    assert written.dagster is not None
+    assert "baselines" not in record.dagster
+    assert record.dagster.keys() == written.dagster.keys()

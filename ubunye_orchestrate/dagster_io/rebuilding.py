@@ -69,8 +69,15 @@ def rebuilt_record(receipts: Sequence[RunRecord], outcomes: Outcomes) -> RunReco
         apart = {_partition_keys(receipt)[0]: receipt for receipt in receipts}
         keys = _in_order(list(apart), first.run_id)
         variables = _with_all_fields(apart[keys[0]]).variables
-        record = with_dagster(record, partition_keys=keys, baseline=None).model_copy(
-            update={"outputs": [_whole({key: apart[key] for key in keys})], "variables": variables}
+        record = with_dagster(record, partition_keys=keys, baseline=None)
+        # Each partition has its own; the file of all of them names none.
+        dagster = {name: value for name, value in (record.dagster or {}).items() if name != "baselines"}
+        record = record.model_copy(
+            update={
+                "outputs": [_whole({key: apart[key] for key in keys})],
+                "variables": variables,
+                "dagster": dagster,
+            }
         )
     dagster = record.dagster or {}
     outcome = outcomes.get((str(dagster.get("step_key")), _attempt(dagster.get("attempt"))))
