@@ -36,6 +36,7 @@ from dagster import (
     op,
 )
 from dagster_duckdb_pandas import DuckDBPandasIOManager
+from dagster_duckdb_polars import DuckDBPolarsIOManager
 
 from ubunye_orchestrate.dagster_io.receipts import Receipts
 from ubunye_orchestrate.dagster_io.wrapper import ReceiptsMixin
@@ -167,6 +168,25 @@ class TestDuckDB:
         step = project.receipt("ids").inputs[0]
         assert step.hash_scope == "projection"
         assert step.columns == [("id", "int64")]
+
+
+def test_polars_frames_are_stored_in_duckdb(project: Project, tmp_path: Path) -> None:
+    """Loading fails in dagster-duckdb-polars 0.29 itself: it calls a name that DuckDB 2 no longer has."""
+
+    @asset
+    def cities() -> pl.DataFrame:
+        return pl.DataFrame({"id": [1, 2], "name": ["a", None]})
+
+    manager = DuckDBPolarsIOManager(database=str(tmp_path / "db.duckdb"))
+    assert project.run([cities], with_receipts(manager, project.receipts)).success
+    receipt = project.receipt("cities")
+    assert (
+        receipt.outputs[0].data_hash
+        == fingerprint(pl.DataFrame({"id": [1, 2], "name": ["a", None]})).data_hash
+    )
+    assert (receipt.backend, receipt.outputs[0].format) == ("polars", "DuckDBPolarsIOManager")
+    with duckdb.connect(str(tmp_path / "db.duckdb")) as connection:
+        assert connection.sql("select name from public.cities order by id").fetchall() == [("a",), (None,)]
 
 
 class Yielding(IOManager):

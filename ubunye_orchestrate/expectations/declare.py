@@ -26,6 +26,7 @@ from decimal import Decimal
 from typing import Any
 
 from ubunye_orchestrate.errors import ConfigurationError
+from ubunye_orchestrate.expectations.pandera_schemas import is_schema
 from ubunye_orchestrate.expectations.patterns import checked_pattern
 from ubunye_orchestrate.expectations.rules import RULES, Rule, Severity
 
@@ -160,6 +161,18 @@ class _Expect:
         else:
             options["tolerance"] = _plain(tolerance)
         return Rule("reconcile", () if sum is None else (sum,), severity, name, options)
+
+    def schema(self, schema: Any, *, severity: Severity = "fail", name: str = "") -> Rule:
+        """Expect a table to pass a pandera schema or model, by pandera itself (the extra ``pandera``).
+
+        Only as a decorator. What the schema coerces is not kept: the table is stored as the asset made it.
+        """
+        if not is_schema(schema):
+            raise ConfigurationError(
+                f"expect.schema got {schema!r}; expected a pandera schema or model: "
+                "pip install 'ubunye-orchestrate[pandera]'"
+            )
+        return Rule("schema", (), severity, name, schema=schema)
 
 
 expect = _Expect()

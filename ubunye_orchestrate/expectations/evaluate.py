@@ -16,6 +16,7 @@ import narwhals as nw
 
 from ubunye_orchestrate.expectations.literals import CannotCompareError, bound_for
 from ubunye_orchestrate.expectations.outcomes import Measure, Outcome
+from ubunye_orchestrate.expectations.pandera_schemas import check_schema
 from ubunye_orchestrate.expectations.patterns import java_pattern, plain_pattern
 from ubunye_orchestrate.expectations.rules import Rule
 
@@ -34,6 +35,10 @@ def evaluate(rules: Iterable[Rule], frame: object) -> list[Outcome]:
     Never raises for what the table holds: a rule that cannot be checked has not passed, and says why.
     """
     wanted = [rule for rule in rules if rule.kind != "reconcile"]
+    schemas = [rule for rule in wanted if rule.kind == "schema"]
+    if schemas:
+        found = iter(evaluate([rule for rule in wanted if rule.kind != "schema"], frame))
+        return [_by_pandera(rule, frame) if rule.kind == "schema" else next(found) for rule in wanted]
     if not wanted:
         return []
     try:
@@ -43,14 +48,14 @@ def evaluate(rules: Iterable[Rule], frame: object) -> list[Outcome]:
     except Exception as e:  # noqa: BLE001 - each library has its own, and none may pass as a rule that holds
         return [_not_checked(rule, e) for rule in wanted]
     lazy = isinstance(table, nw.LazyFrame)
-    found = []
+    outcomes = []
     for rule in wanted:
         try:
             outcome = _check(rule, table, columns, total)
         except Exception as e:  # noqa: BLE001 - as above
             outcome = _not_checked(rule, e)
-        found.append(replace(outcome, on_plan=lazy))
-    return found
+        outcomes.append(replace(outcome, on_plan=lazy))
+    return outcomes
 
 
 def measure(frame: object, columns: Sequence[str]) -> Measure | str:
@@ -227,6 +232,13 @@ def _scalars(table: Any, expressions: Mapping[str, nw.Expr]) -> dict[str, Any]:
     row = table.select(**expressions)
     row = row.collect() if isinstance(row, nw.LazyFrame) else row
     return {name: row[name].to_list()[0] for name in expressions}
+
+
+def _by_pandera(rule: Rule, frame: object) -> Outcome:
+    try:
+        return check_schema(rule, frame)
+    except Exception as e:  # noqa: BLE001 - a schema holds the user's own functions
+        return _not_checked(rule, e)
 
 
 def _not_checked(rule: Rule, error: Exception) -> Outcome:

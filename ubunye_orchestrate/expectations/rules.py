@@ -12,13 +12,16 @@ from ubunye_orchestrate.errors import ConfigurationError
 
 __all__ = ["RULES", "Kind", "Rule", "Severity", "rules_in", "rules_of_function", "with_own_names"]
 
-Kind = Literal["not_null", "unique", "between", "one_of", "matches", "row_count", "columns", "reconcile"]
+Kind = Literal[
+    "not_null", "unique", "between", "one_of", "matches", "row_count", "columns", "reconcile", "schema"
+]
 Severity = Literal["fail", "warn"]
 
 RULES = "ubunye/expectations"
 """The key in an asset's metadata under which its rules stand."""
 
 _ATTRIBUTE = "__ubunye_expectations__"
+_KINDS_IN_METADATA = frozenset(get_args(Kind)) - {"schema"}
 _FIELDS = {"kind", "columns", "severity", "name", "options"}
 
 _Target = TypeVar("_Target")
@@ -37,6 +40,8 @@ class Rule:
     """How records and checks call it."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """What else the kind needs, as JSON has it."""
+    schema: Any = field(default=None, compare=False, repr=False)
+    """A pandera schema, of the kind ``schema``."""
 
     def __post_init__(self) -> None:
         if self.severity not in get_args(Severity):
@@ -59,7 +64,12 @@ class Rule:
         return cast("_Target", function)
 
     def as_metadata(self) -> dict[str, Any]:
-        """Return the rule as JSON."""
+        """Return the rule as JSON. Raises ConfigurationError for a schema, which has no such form."""
+        if self.schema is not None:
+            raise ConfigurationError(
+                "expect.schema(…) holds an object, and metadata cannot; write it as a decorator: "
+                "@expect.schema(…) below @asset"
+            )
         return {
             "kind": self.kind,
             "columns": list(self.columns),
@@ -110,7 +120,7 @@ def with_own_names(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 
 def _rule(given: Mapping[str, Any]) -> Rule:
-    if set(given) != _FIELDS or given["kind"] not in get_args(Kind):
+    if set(given) != _FIELDS or given["kind"] not in _KINDS_IN_METADATA:
         raise TypeError("not a rule")
     return Rule(
         kind=given["kind"],
