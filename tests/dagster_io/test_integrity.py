@@ -14,6 +14,7 @@ from dagster import (
     AssetCheckSeverity,
     AssetMaterialization,
     AssetSelection,
+    DynamicPartitionsDefinition,
     FilesystemIOManager,
     IOManager,
     StaticPartitionsDefinition,
@@ -132,6 +133,25 @@ def test_each_partition_is_held_against_its_own_receipt(place: Place) -> None:
     assert not found.passed
     assert found.description.startswith("orders[us] cannot be loaded: ")
     assert found.metadata["ubunye/unchanged"].value == 1
+
+
+def test_a_partition_that_was_deleted_is_not_looked_for(place: Place) -> None:
+    instance = place.project.instance
+    customers = DynamicPartitionsDefinition(name="customers")
+    instance.add_dynamic_partitions("customers", ["ada", "bob"])
+
+    @asset(partitions_def=customers)
+    def bills() -> pd.DataFrame:
+        return FRAME
+
+    for partition in ("ada", "bob"):
+        place.store(bills, partition_key=partition)
+    instance.delete_dynamic_partition("customers", "bob")
+    for file in place.files.rglob("*bob*"):
+        if file.is_file():
+            file.unlink()
+    found = place.check(bills)
+    assert (found.passed, found.description) == (True, "stored as its receipt says")
 
 
 class TestNotJudged:

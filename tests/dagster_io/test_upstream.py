@@ -23,6 +23,7 @@ from dagster import (
     Definitions,
     DynamicOut,
     DynamicOutput,
+    DynamicPartitionsDefinition,
     Failure,
     FilesystemIOManager,
     InMemoryIOManager,
@@ -284,6 +285,12 @@ def test_what_a_check_loads_with(instance: DagsterInstance) -> None:
     assert [list(one.asset_partition_keys) for one in seen] == [["2024-01-02"]] * 2
     assert [one.dagster_type.typing_type for one in seen] == [Any, int]
     assert upstream.step_context(seen[0]) is None
+
+
+def test_partitions_from(instance: DagsterInstance) -> None:
+    instance.add_dynamic_partitions("customers", ["ada"])
+    with upstream.partitions_from(instance):
+        assert DynamicPartitionsDefinition(name="customers").get_partition_keys() == ["ada"]
 
 
 def test_observations_after(instance: DagsterInstance) -> None:

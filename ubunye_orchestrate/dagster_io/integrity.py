@@ -164,7 +164,10 @@ class _Look:
         manager = getattr(self.context.resources, self.manager)
         load_as = self.load_as or (pa.Table if isinstance(manager, ParquetTables) else None)
         step = upstream.step_of_check(self.context)
-        return manager.load_input(upstream.context_to_load(step, self.key, partition, self.manager, load_as))
+        with upstream.partitions_from(self.context.instance):
+            return manager.load_input(
+                upstream.context_to_load(step, self.key, partition, self.manager, load_as)
+            )
 
     def _hash(self, value: Any, partition: str | None) -> Fingerprint:
         if isinstance(value, Mapping) and set(value) == {partition}:

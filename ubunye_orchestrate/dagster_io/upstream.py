@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -52,6 +53,7 @@ from dagster._core.definitions.assets.definition.cacheable_assets_definition imp
     CacheableAssetsDefinition,
 )
 from dagster._core.definitions.job_definition import default_job_io_manager
+from dagster._core.definitions.partitions.context import partition_loading_context
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 from dagster._core.events import AssetObservationData, DagsterEvent
 from dagster._core.execution.plan.handle import ResolvedFromDynamicStepHandle, StepHandle
@@ -91,6 +93,7 @@ __all__ = [
     "node_of",
     "observations_after",
     "op_config",
+    "partitions_from",
     "partitions_in_step",
     "partitions_of_step",
     "planned_asset",
@@ -206,6 +209,11 @@ def context_to_load(
             asset_partition_key_range=only,
         ),
     )
+
+
+def partitions_from(instance: DagsterInstance) -> AbstractContextManager[object]:
+    """Return a context in which partitions that are added at run time are looked up in ``instance``."""
+    return partition_loading_context(dynamic_partitions_store=instance)
 
 
 def attempt_of(step: StepContext) -> int:
