@@ -39,6 +39,12 @@ def test_above_it_there_is_none(frame: Any) -> None:
         assert found.row_count in (None, 300_000)
 
 
+def test_a_frame_that_is_known_to_be_too_long_is_not_touched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ubunye_orchestrate.hashing.frames.arrow_stream", None)
+    assert fingerprint_within(TABLE, "ntz", HashBudget(rows=5)).row_count == 300_000
+    assert "over budget" in str(fingerprint_within(TABLE.to_pandas(), "ntz", HashBudget(rows=5)).error)
+
+
 def test_what_cannot_be_hashed_says_why_with_a_budget_too() -> None:
     budget = HashBudget(seconds=600)
     assert fingerprint_within({"a": 1}, "ntz", budget).error == "not a table (dict)"

@@ -177,9 +177,6 @@ def _breaking(rule: Rule, table: Any, dtype: Any) -> int:
     value = nw.col(column)
     if isinstance(dtype, nw.Categorical | nw.Enum):
         value, dtype = value.cast(nw.String), nw.String()
-    elif isinstance(dtype, nw.Float32):
-        # Libraries differ in whether the bound is rounded to the column's type.
-        value = value.cast(nw.Float64)
     if rule.kind == "matches":
         if not lazy:
             return _texts_not_matching(table[column], rule.options["pattern"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -34,7 +35,7 @@ def bound_for(value: Any, dtype: Any, column: str, *, at_least: bool | None = No
                 return _moment(value, dtype)
         if isinstance(dtype, nw.String) and isinstance(value, str):
             return value
-    except (ValueError, InvalidOperation) as e:
+    except (ValueError, OverflowError, InvalidOperation) as e:
         raise CannotCompareError(f"column {column!r} is {dtype}; {value!r} is none: {e}") from e
     raise CannotCompareError(f"column {column!r} is {dtype}; it cannot be held against {value!r}")
 
@@ -43,6 +44,9 @@ def _number(value: Any, dtype: Any, at_least: bool | None) -> Any:
     if isinstance(value, bool):
         raise ValueError("a truth value is no number")
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if isinstance(dtype, nw.Float32):
+        # As the column would hold it: what is written 0.2 is within a bound of 0.2.
+        return struct.unpack("f", struct.pack("f", float(value)))[0]
     if dtype.is_float():
         return float(value)
     if not dtype.is_integer():
