@@ -1,12 +1,14 @@
 """Batches in, row count and lane sums out, by the columnar path: in bounded memory, on two threads.
 
-The caller's thread draws the batches and writes their lines with Arrow's and NumPy's loops, which release
-Python's global lock; meanwhile a second thread hashes the lines of the portion before.
+The caller's thread draws the batches and writes their lines with Arrow's loops, which do without Python's
+global lock; meanwhile a second thread hashes the lines of the portion before (``kernels.turns``).
 """
 
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,15 +17,18 @@ from typing import Final
 import pyarrow as pa
 
 from ubunye_orchestrate.errors import ConfigurationError
+from ubunye_orchestrate.hashing.kernels.turns import in_turn
 from ubunye_orchestrate.hashing.lines import lines_of_columns
 from ubunye_orchestrate.hashing.portions import Portions
-from ubunye_orchestrate.hashing.rows_v1 import LaneSums, lane_sums_of_lines
+from ubunye_orchestrate.hashing.rows_v1 import LaneSums
 from ubunye_orchestrate.hashing.types import canonical_columns
 
 __all__ = ["ColumnarHasher", "hash_batches", "hash_threads"]
 
 _THREADS_VARIABLE: Final = "UBUNYE_HASH_THREADS"
 _PORTIONS_AHEAD: Final = 2
+_LINES_IN_TURN: Final = 1024  # hashed in about half a millisecond
+_PAUSE: Final = 2e-5  # seconds; with what the system adds, long enough for a thread that waits to wake up
 
 Sums = tuple[int, tuple[int, int]]
 
@@ -70,12 +75,16 @@ class ColumnarHasher:
         self._sums = LaneSums()
         self._rows_written = 0
         self._lines: pa.Array | None = None
+        self._turn = threading.Lock()
+        self._waiting = False
         self._hashing: deque[Future[Sums]] = deque()
         self._second_thread: ThreadPoolExecutor | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Hash a batch, or keep it until it makes a portion. Raises HashError (see ``hash_batches``)."""
-        for portion in self._portions.add(batch):
+        with in_turn(self._turn):
+            portions = list(self._portions.add(batch))
+        for portion in portions:
             self._write(portion)
 
     def finish(self) -> Sums:
@@ -85,26 +94,41 @@ class ColumnarHasher:
         if self._lines is not None:
             self._sums.add(self._lines)
             self._lines = None
-        while self._hashing:
-            self._sums.add_sums(*self._hashing.popleft().result())
+        self._wait_until_ahead(0)
         if self._second_thread is not None:
             self._second_thread.shutdown()
         return self._sums.rows, self._sums.sums
 
     def _write(self, portion: pa.RecordBatch) -> None:
-        lines = lines_of_columns(portion, self._columns, first_row=self._rows_written)
-        self._rows_written += portion.num_rows
-        if self._threads == 1:
-            self._sums.add(lines)
-            return
-        if self._lines is None and self._second_thread is None:
-            self._lines = lines  # a table of one portion needs no thread
-            return
-        if self._second_thread is None:
-            self._second_thread = ThreadPoolExecutor(1, "ubunye-hash")
-        for due in (self._lines, lines):
-            if due is not None:
-                self._hashing.append(self._second_thread.submit(lane_sums_of_lines, due))
-        self._lines = None
-        while len(self._hashing) > _PORTIONS_AHEAD:
+        with in_turn(self._turn):
+            lines = lines_of_columns(portion, self._columns, first_row=self._rows_written)
+            self._rows_written += portion.num_rows
+            if self._threads == 1:
+                self._sums.add(lines)
+                return
+            if self._lines is None and self._second_thread is None:
+                self._lines = lines  # a table of one portion needs no thread
+                return
+            if self._second_thread is None:
+                self._second_thread = ThreadPoolExecutor(1, "ubunye-hash")
+            for due in (self._lines, lines):
+                if due is not None:
+                    self._hashing.append(self._second_thread.submit(self._hash, due))
+            self._lines = None
+        self._wait_until_ahead(_PORTIONS_AHEAD)
+
+    def _wait_until_ahead(self, portions: int) -> None:
+        self._waiting = True
+        while len(self._hashing) > portions:
             self._sums.add_sums(*self._hashing.popleft().result())
+        self._waiting = False
+
+    def _hash(self, lines: pa.Array) -> Sums:
+        """Hash lines in the second thread, leaving Python to the first every so often."""
+        sums = LaneSums()
+        for start in range(0, len(lines), _LINES_IN_TURN):
+            with self._turn:
+                sums.add(lines.slice(start, _LINES_IN_TURN))
+            if not self._waiting:
+                time.sleep(_PAUSE)
+        return sums.rows, sums.sums

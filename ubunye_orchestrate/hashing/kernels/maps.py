@@ -22,10 +22,10 @@ from ubunye_orchestrate.hashing.kernels.numbers import (
 from ubunye_orchestrate.hashing.kernels.temporal import days_of, integers_of
 from ubunye_orchestrate.hashing.kernels.text import escaped
 from ubunye_orchestrate.hashing.kernels.texts import (
-    TEXT,
     FaultyValueError,
     Ints,
     Texts,
+    cast_to_text,
     joined,
     text_scalar,
     valid_mask,
@@ -92,7 +92,7 @@ def _key_texts(keys: pa.Array) -> tuple[pa.Array, Codes | None]:
         return decimal_texts(keys).array, pc.rank(wide, tiebreaker="dense").to_numpy()
     if pat.is_date(t):
         days = days_of(keys)
-        return pc.cast(pa.array(days), TEXT), days
+        return cast_to_text(pa.array(days)), days
     if pat.is_timestamp(t):
         ticks = integers_of(keys)
         return _microseconds_text(ticks, t.unit), ticks
@@ -101,7 +101,7 @@ def _key_texts(keys: pa.Array) -> tuple[pa.Array, Codes | None]:
     if pat.is_integer(t):
         return integer_texts(keys).array, keys.to_numpy()
     if pat.is_null(t):
-        return pc.cast(keys, TEXT), np.empty(0, np.int64)  # no key is null, so there is none
+        return cast_to_text(keys), np.empty(0, np.int64)  # no key is null, so there is none
     return escaped(keys), None
 
 
@@ -124,8 +124,8 @@ def _microseconds_text(ticks: Ints, unit: str) -> pa.Array:
                 int(np.flatnonzero(rest)[0]),
                 "a timestamp as map key has nanoseconds, which its text (microseconds) would cut",
             )
-        return pc.cast(pa.array(ticks), TEXT)
-    text = pc.cast(pa.array(ticks), TEXT)
+        return cast_to_text(pa.array(ticks))
+    text = cast_to_text(pa.array(ticks))
     zeros = _ZEROS_TO_MICROSECONDS[unit]
     # By their text, since seconds can be more microseconds than 64 bits hold.
     return joined([text, pc.if_else(pa.array(ticks == 0), text_scalar(""), text_scalar(zeros))])

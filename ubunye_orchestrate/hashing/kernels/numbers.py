@@ -19,6 +19,7 @@ from ubunye_orchestrate.hashing.kernels.texts import (
     Ints,
     Mask,
     Texts,
+    cast_to_text,
     joined,
     raw,
     text_array,
@@ -65,7 +66,7 @@ _NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 
 def integer_texts(values: pa.Array) -> Texts:
     """Return the texts of integers of any width and sign."""
-    return Texts(pc.cast(values, TEXT))
+    return Texts(cast_to_text(values))
 
 
 def boolean_texts(values: pa.Array) -> Texts:
@@ -75,7 +76,7 @@ def boolean_texts(values: pa.Array) -> Texts:
 
 def decimal_texts(values: pa.Array) -> Texts:
     """Return decimals as ``BigDecimal.toString`` writes them at their scale; Arrow's rules are Java's."""
-    return Texts(pc.cast(values, TEXT))
+    return Texts(cast_to_text(values))
 
 
 def floats_of(values: pa.Array) -> Floats:
@@ -94,7 +95,7 @@ def float_texts(values: pa.Array, *, quoted: bool = True) -> Texts:
     """
     if pa.types.is_float16(values.type):
         values = pc.cast(values, pa.float32())  # exact
-    text = pc.cast(values, TEXT)
+    text = cast_to_text(values)
     if len(values) == values.null_count:
         return Texts(text)
     numbers = floats_of(values)

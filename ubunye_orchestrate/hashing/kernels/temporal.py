@@ -17,6 +17,7 @@ from ubunye_orchestrate.hashing.kernels.texts import (
     FaultyValueError,
     Ints,
     Texts,
+    cast_to_text,
     joined,
     raw,
     text_array,
@@ -113,10 +114,10 @@ def _null_where(text: pa.Array, values: pa.Array) -> pa.Array:
 def _six_or_nine(ticks: Ints, of_six: pa.DataType, of_nine: pa.DataType) -> pa.Array:
     """Write nanoseconds through Arrow, those with whole microseconds with six digits."""
     microseconds, rest = np.divmod(ticks, 1000)
-    six = pc.cast(pa.array(microseconds).view(of_six), TEXT)
+    six = cast_to_text(pa.array(microseconds).view(of_six))
     if not rest.any():
         return six
-    nine = pc.cast(pa.array(ticks).view(of_nine), TEXT)
+    nine = cast_to_text(pa.array(ticks).view(of_nine))
     return nine if rest.all() else pc.if_else(pa.array(rest == 0), six, nine)
 
 
@@ -126,7 +127,7 @@ def _in_plain_years(ticks: Ints, unit: str) -> pa.Array:
         text = _six_or_nine(ticks, pa.timestamp("us"), pa.timestamp("ns"))
     else:
         microseconds = ticks * (10**6 // _UNITS_IN_SECOND[unit])
-        text = pc.cast(pa.array(microseconds).view(pa.timestamp("us")), TEXT)
+        text = cast_to_text(pa.array(microseconds).view(pa.timestamp("us")))
     offsets, data = raw(text)
     data[offsets[:-1] + _AT_T] = ord("T")  # a fresh array's bytes; Arrow leaves a space there
     return text
@@ -137,7 +138,7 @@ def _clock_text(ticks: Ints, unit: str) -> pa.Array:
     if unit == "ns":
         return _six_or_nine(ticks, pa.time64("us"), pa.time64("ns"))
     microseconds = ticks * (10**6 // _UNITS_IN_SECOND[unit])
-    return pc.cast(pa.array(microseconds).view(pa.time64("us")), TEXT)
+    return cast_to_text(pa.array(microseconds).view(pa.time64("us")))
 
 
 def _days_text(days: Ints) -> pa.Array:
@@ -147,7 +148,7 @@ def _days_text(days: Ints) -> pa.Array:
     cycle, inner = np.divmod(days - _FIRST_DAY, _DAYS_IN_CYCLE)  # inner is of the years 0 to 399
     in_cycle = (inner + _FIRST_DAY).astype(np.int32)
     years = pc.year(pa.array(in_cycle).view(pa.date32())).to_numpy() + cycle * _YEARS_IN_CYCLE
-    digits = pc.ascii_lpad(pc.cast(pa.array(np.abs(years)), TEXT), 4, padding="0")
+    digits = pc.ascii_lpad(cast_to_text(pa.array(np.abs(years))), 4, padding="0")
     sign = pc.if_else(
         pa.array(years < 0),
         text_scalar("-"),
@@ -158,4 +159,4 @@ def _days_text(days: Ints) -> pa.Array:
 
 
 def _days_in_plain_years(days: Ints | np.ndarray[tuple[int], np.dtype[np.int32]]) -> pa.Array:
-    return pc.cast(pa.array(days.astype(np.int32, copy=False)).view(pa.date32()), TEXT)
+    return cast_to_text(pa.array(days.astype(np.int32, copy=False)).view(pa.date32()))

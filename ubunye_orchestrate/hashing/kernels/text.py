@@ -16,6 +16,7 @@ from ubunye_orchestrate.hashing.kernels.texts import (
     FaultyValueError,
     Ints,
     Texts,
+    cast_to_text,
     raw,
     text_array,
     valid_mask,
@@ -56,7 +57,7 @@ def json_name(name: str) -> str:
 
 def escaped(values: pa.Array) -> pa.Array:
     """Return strings escaped for JSON, without the quotes; the same array when nothing needs an escape."""
-    texts = pc.cast(values, TEXT)
+    texts = cast_to_text(values)
     offsets, data = raw(texts)
     window = data[offsets[0] : offsets[-1]]
     if len(window) and window.max() > 0x7F:

@@ -16,6 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ubunye_orchestrate.hashing.kernels.turns import out_of_python
+
 __all__ = [
     "TEXT",
     "Bytes",
@@ -23,6 +25,7 @@ __all__ = [
     "Ints",
     "Mask",
     "Texts",
+    "cast_to_text",
     "joined",
     "raw",
     "text_array",
@@ -82,6 +85,12 @@ def text_scalar(text: str) -> pa.Scalar:
     return pa.scalar(text, TEXT)
 
 
+def cast_to_text(values: pa.Array) -> pa.Array:
+    """Return the text that Arrow itself writes for each value."""
+    with out_of_python():
+        return pc.cast(values, TEXT)
+
+
 def joined(
     pieces: Sequence[str | pa.Array],
     *,
@@ -104,7 +113,8 @@ def joined(
         arguments.append(piece)
     if constant:
         arguments.append(text_scalar(constant))
-    return pc.binary_join_element_wise(*arguments, text_scalar(""), null_handling=nulls)
+    with out_of_python():
+        return pc.binary_join_element_wise(*arguments, text_scalar(""), null_handling=nulls)
 
 
 def raw(array: pa.Array) -> tuple[Ints, Bytes]:
