@@ -20,6 +20,7 @@ from ubunye_orchestrate.dagster_io.receipts import Receipts
 from ubunye_orchestrate.dagster_io.wrapping import with_receipts
 
 ROWS = 1_000
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _FRAME = mixed(ROWS).to_pandas()
 
 
@@ -71,7 +72,9 @@ def _in_pairs(plain: Any, kept: Any, root: Path, pairs: int) -> dict[str, list[t
 
 
 def _step_seconds(instance: DagsterInstance, manager: Any) -> dict[str, float]:
-    result = materialize([orders, totals], instance=instance, resources={"io_manager": manager})
+    result = materialize(
+        [orders, totals], instance=instance, resources={"io_manager": manager}, run_config=_QUIET
+    )
     stats = instance.get_run_step_stats(result.run_id)
     assert instance.get_latest_materialization_event(AssetKey("totals")) is not None
     return {one.step_key: (one.end_time or 0.0) - (one.start_time or 0.0) for one in stats}
