@@ -13,14 +13,26 @@ if TYPE_CHECKING:
     from ubunye_orchestrate.compare.comparison import compare_records as compare_records
     from ubunye_orchestrate.compare.drift import judge as judge
     from ubunye_orchestrate.compare.policy import DriftPolicy as DriftPolicy
+    from ubunye_orchestrate.dagster_io.automation import on_changed_data as on_changed_data
     from ubunye_orchestrate.dagster_io.checks import build_drift_checks as build_drift_checks
+    from ubunye_orchestrate.dagster_io.expectation_checks import (
+        build_expectation_checks as build_expectation_checks,
+    )
+    from ubunye_orchestrate.dagster_io.external import build_observed_table as build_observed_table
+    from ubunye_orchestrate.dagster_io.integrity import build_integrity_checks as build_integrity_checks
     from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager as ParquetIOManager
+    from ubunye_orchestrate.dagster_io.judging import DriftReport as DriftReport
+    from ubunye_orchestrate.dagster_io.killed import build_killed_runs_sensor as build_killed_runs_sensor
     from ubunye_orchestrate.dagster_io.receipts import Receipts as Receipts
+    from ubunye_orchestrate.dagster_io.schedules import build_drift_schedule as build_drift_schedule
     from ubunye_orchestrate.dagster_io.sensors import build_drift_sensor as build_drift_sensor
     from ubunye_orchestrate.dagster_io.wrapper import ReceiptsMixin as ReceiptsMixin
     from ubunye_orchestrate.dagster_io.wrapping import with_receipts as with_receipts
+    from ubunye_orchestrate.errors import UbunyeError as UbunyeError
+    from ubunye_orchestrate.expectations.declare import expect as expect
     from ubunye_orchestrate.hashing.api import fingerprint as fingerprint
     from ubunye_orchestrate.hashing.datasets import fingerprint_dataset as fingerprint_dataset
+    from ubunye_orchestrate.hashing.difference import Difference as Difference
     from ubunye_orchestrate.hashing.difference import explain_difference as explain_difference
     from ubunye_orchestrate.hashing.fingerprint import Fingerprint as Fingerprint
     from ubunye_orchestrate.records.model import RunRecord as RunRecord
@@ -32,7 +44,9 @@ __version__ = "0.1.0"
 
 # Public name -> the module of this package that defines it.
 _EXPORTS = {
+    "Difference": "hashing.difference",
     "DriftPolicy": "compare.policy",
+    "DriftReport": "dagster_io.judging",
     "Fingerprint": "hashing.fingerprint",
     "LineageRecorder": "records.recorder",
     "ParquetIOManager": "dagster_io.io_managers",
@@ -41,18 +55,28 @@ _EXPORTS = {
     "RecordStore": "records.store",
     "RunRecord": "records.model",
     "StepRecord": "records.model",
+    "UbunyeError": "errors",
     "build_drift_checks": "dagster_io.checks",
+    "build_drift_schedule": "dagster_io.schedules",
     "build_drift_sensor": "dagster_io.sensors",
+    "build_expectation_checks": "dagster_io.expectation_checks",
+    "build_integrity_checks": "dagster_io.integrity",
+    "build_killed_runs_sensor": "dagster_io.killed",
+    "build_observed_table": "dagster_io.external",
     "compare_records": "compare.comparison",
+    "expect": "expectations.declare",
     "explain_difference": "hashing.difference",
     "fingerprint": "hashing.api",
     "fingerprint_dataset": "hashing.datasets",
     "judge": "compare.drift",
+    "on_changed_data": "dagster_io.automation",
     "with_receipts": "dagster_io.wrapping",
 }
 
 __all__ = [
+    "Difference",
     "DriftPolicy",
+    "DriftReport",
     "Fingerprint",
     "LineageRecorder",
     "ParquetIOManager",
@@ -61,14 +85,22 @@ __all__ = [
     "RecordStore",
     "RunRecord",
     "StepRecord",
+    "UbunyeError",
     "__version__",
     "build_drift_checks",
+    "build_drift_schedule",
     "build_drift_sensor",
+    "build_expectation_checks",
+    "build_integrity_checks",
+    "build_killed_runs_sensor",
+    "build_observed_table",
     "compare_records",
+    "expect",
     "explain_difference",
     "fingerprint",
     "fingerprint_dataset",
     "judge",
+    "on_changed_data",
     "with_receipts",
 ]
 
