@@ -64,7 +64,9 @@ def run_demo(project: DemoProject, acts: Sequence[Act], screen: Screen) -> int:
     where = _shown(project.folder)
     screen.paragraph(f"Every finding as expected, in {time.monotonic() - started:.0f} s.", style="bold green")
     screen.paragraph(f"The records are in {where}/.ubunye/lineage. To see the receipts in Dagster:")
-    screen.as_is(f'   DAGSTER_HOME="{project.folder}/dagster_home" dagster dev')
+    home = where if where.is_absolute() else f"$PWD/{where}"
+    screen.as_is(f'   DAGSTER_HOME="{home}/dagster_home" \\')
+    screen.as_is(f"     {_shown(Path(sys.executable).with_name('dagster'))} dev")
     return 0
 
 
