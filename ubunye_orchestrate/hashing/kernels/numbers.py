@@ -26,6 +26,7 @@ from ubunye_orchestrate.hashing.kernels.texts import (
     text_scalar,
     valid_mask,
 )
+from ubunye_orchestrate.hashing.kernels.turns import out_of_python
 
 __all__ = ["boolean_texts", "decimal_texts", "float_texts", "floats_of", "integer_texts"]
 
@@ -71,7 +72,8 @@ def integer_texts(values: pa.Array) -> Texts:
 
 def boolean_texts(values: pa.Array) -> Texts:
     """Return ``true`` and ``false``."""
-    return Texts(pc.if_else(values, text_scalar("true"), text_scalar("false")))
+    with out_of_python():
+        return Texts(pc.if_else(values, text_scalar("true"), text_scalar("false")))
 
 
 def decimal_texts(values: pa.Array) -> Texts:
@@ -112,7 +114,8 @@ def float_texts(values: pa.Array, *, quoted: bool = True) -> Texts:
     elif not plain.all():
         others = pa.array(~plain)
         laid_out = _scientific(pc.filter(text, others), numbers[~plain], quoted=quoted)
-        text = pc.replace_with_mask(text, others, laid_out)
+        with out_of_python():
+            text = pc.replace_with_mask(text, others, laid_out)
     if whole.all():
         return Texts(text, "", ".0")
     if whole.any():
