@@ -18,7 +18,7 @@ from ubunye_orchestrate.hashing.frames.timestamps import NTZ
 from ubunye_orchestrate.hashing.rows_v1 import data_hash, schema_hash
 from ubunye_orchestrate.hashing.spark.aggregate import Totals, bad_values, totals
 from ubunye_orchestrate.hashing.spark.failures import reason
-from ubunye_orchestrate.hashing.spark.floats import python_way
+from ubunye_orchestrate.hashing.spark.floats import way_of_floats
 from ubunye_orchestrate.hashing.spark.lines import columns_of
 from ubunye_orchestrate.hashing.spark.session import JsonWriter, json_writer, oldest_java
 from ubunye_orchestrate.hashing.spark.types import SparkType, spark_columns
@@ -95,8 +95,8 @@ class _Hashing:
         for name, t in columns:
             if self._naive_timestamps != NTZ and t.holds("timestamp_ntz"):
                 raise HashError(
-                    f"naive_timestamps={self._naive_timestamps!r} is not for Spark, whose timestamps come with "
-                    "and without a zone: cast the column to timestamp where it holds instants",
+                    f"naive_timestamps={self._naive_timestamps!r} is not for Spark, whose timestamps come "
+                    "with and without a zone: cast the column to timestamp where it holds instants",
                     column=name,
                     type_name=t.name,
                 )
@@ -105,7 +105,7 @@ class _Hashing:
     def _totals(self, columns: list[tuple[str, SparkType]], writer: JsonWriter) -> Totals:
         self._path = "spark-sql"
         if not writer.floats and any(t.holds(*FLOATS) for _, t in columns):
-            self._path += "+java-method" if writer.java_method else f"+{python_way(self._frame)}"
+            self._path += f"+{way_of_floats(self._frame, writer)}"
         return totals(self._frame, columns_of(columns, writer), writer)
 
     def fail(self, error: Exception) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 from ubunye_orchestrate.errors import HashError
 from ubunye_orchestrate.hashing.spark.checks import ValueChecks
 from ubunye_orchestrate.hashing.spark.failures import reason
-from ubunye_orchestrate.hashing.spark.floats import line_finisher
-from ubunye_orchestrate.hashing.spark.lines import Column, line_expression
+from ubunye_orchestrate.hashing.spark.floats import finished
+from ubunye_orchestrate.hashing.spark.lanes import LANES, lanes_of
+from ubunye_orchestrate.hashing.spark.lines import Column, line_of
 from ubunye_orchestrate.hashing.spark.session import SHORTEST_DOUBLE, JsonWriter
 from ubunye_orchestrate.hashing.spark.sql import any_of, literal
 from ubunye_orchestrate.hashing.spark.types import SparkType
@@ -23,7 +24,6 @@ from ubunye_orchestrate.hashing.spark.values import FLOATS
 __all__ = ["Totals", "bad_values", "totals"]
 
 _LOW, _MIDDLE = 22, 21  # bits of a lane's pieces; 21 are left for the highest
-_LANES = ("a", "b")
 
 
 @dataclass(frozen=True)
@@ -47,24 +47,24 @@ def totals(frame: Any, columns: list[Column], writer: JsonWriter) -> Totals:
     """Hash and sum the rows of a frame; HashError with Spark's reason where it cannot compute them."""
     checks = ValueChecks(writer.spark_version)
     has_floats = any(column.type.holds(*FLOATS) for column in columns)
-    marked = has_floats and not writer.floats and not writer.java_method
-    line = line_expression(columns, writer, marked=marked)
+    line = line_of(columns, writer)
     equal_keys = any_of(_conditions(columns, checks.equal_keys).values())
     invalid_text = any_of(_conditions(columns, checks.invalid_text).values())
     other_java = _other_java() if has_floats and writer.floats else "false"
     try:
         lines = _placed(frame).selectExpr(
             # A map with equal keys cannot be written: such a row has no line.
-            f"if({equal_keys}, null, {line}) as line",
+            f"if({equal_keys}, null, {line.text}) as line",
+            f"{line.has_marks} as has_marks",
             f"{invalid_text} as invalid_text",
             f"{other_java} as other_java",
         )
-        if marked:
-            lines = line_finisher(lines)
-        digests = lines.selectExpr("cast(sha2(line, 256) as binary) as digest", "invalid_text", "other_java")
-        lanes = digests.selectExpr(*_lanes(), "invalid_text", "other_java")
+        if line.has_marks != "false":
+            lines = finished(lines, writer)
         counts = "count(*)", "count(a)", "count_if(invalid_text)", "count_if(other_java)"
-        rows, hashed, invalid, other, *pieces = lanes.selectExpr(*counts, *_sums_of_pieces()).collect()[0]
+        rows, hashed, invalid, other, *pieces = (
+            lanes_of(lines).selectExpr(*counts, *_sums_of_pieces()).collect()[0]
+        )
     except Exception as e:
         raise HashError(f"Spark could not compute the rows: {reason(e)}") from e
     return Totals(rows, _sums(pieces), rows - hashed, invalid, bool(other))
@@ -110,17 +110,10 @@ def _other_java() -> str:
     return f"{first_row} and {text} <> {literal(SHORTEST_DOUBLE)}"
 
 
-def _lanes() -> list[str]:
-    """Return the lanes of a digest (in hexadecimal, as bytes) as signed 64-bit integers."""
-    # Of bytes: to cut a string, Spark counts its characters.
-    digits = (f"cast(substring(digest, {start}, 16) as string)" for start in (1, 17))
-    return [f"cast(conv({d}, 16, -10) as bigint) as {lane}" for lane, d in zip(_LANES, digits, strict=True)]
-
-
 def _sums_of_pieces() -> list[str]:
     return [
         f"sum({piece})"
-        for lane in _LANES
+        for lane in LANES
         for piece in (
             f"{lane} & {2**_LOW - 1}",
             f"shiftrightunsigned({lane}, {_LOW}) & {2**_MIDDLE - 1}",

@@ -1,7 +1,8 @@
-"""Floats that a JVM writes with too many digits, written anew in Python on the executors.
+"""Floats that a JVM writes with too many digits, written anew: the lines with marks, finished.
 
-For sessions whose SQL may call no method of Java. Only lines with such a float pass through Python; the
-function needs Python's standard library there and nothing of this package: it is sent by value.
+By a method of Java where the session's SQL may call one, else by a Python function on the executors, which
+needs Python's standard library there and nothing of this package: it is sent by value. Only lines with such a
+float take the way.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import Any
 import pyarrow as pa
 
 from ubunye_orchestrate.hashing.canonical import double_text, float_text
+from ubunye_orchestrate.hashing.spark.session import JsonWriter, shortest_text
+from ubunye_orchestrate.hashing.spark.sql import case, literal
 from ubunye_orchestrate.hashing.spark.values import MARK
 
-__all__ = ["finished_line", "line_finisher", "python_way"]
+__all__ = ["finished", "finished_line", "way_of_floats"]
 
 
 def finished_line(line: str) -> str:
@@ -31,22 +34,39 @@ def finished_line(line: str) -> str:
     return re.sub(f"{MARK}(32|64)([^{MARK}]*){MARK}", anew, line)
 
 
-def python_way(lines: Any) -> str:
-    """Return the kind of user function that serves a frame: one on Arrow arrays from Spark 4.1 on."""
-    return "arrow-udf" if hasattr(_functions(lines), "arrow_udf") else "python-udf"
+def way_of_floats(frame: Any, writer: JsonWriter) -> str:
+    """Return how a frame's marked floats are written anew: ``java-method``, ``arrow-udf``, ``python-udf``."""
+    if writer.java_method:
+        return "java-method"
+    # Functions on Arrow arrays without pandas are there from Spark 4.1 on.
+    return "arrow-udf" if hasattr(_functions(frame), "arrow_udf") else "python-udf"
 
 
-def line_finisher(lines: Any) -> Any:
-    """Return a frame of lines with the marked floats of its column ``line`` written anew."""
+def finished(lines: Any, writer: JsonWriter) -> Any:
+    """Return a frame of lines with the marked floats of its column ``line`` written anew.
+
+    ``has_marks``, a column too, says which lines have some, and is left out.
+    """
+    others = [name for name in lines.columns if name not in {"line", "has_marks"}]
+    if writer.java_method:
+        return lines.selectExpr(f"if(has_marks, {_by_java('line')}, line) as line", *others)
     functions = _functions(lines)
-    if python_way(lines) == "arrow-udf":
+    if way_of_floats(lines, writer) == "arrow-udf":
         finish = functions.arrow_udf(_on_arrays(), "string")
     else:
         finish = functions.udf(_on_lines(), "string")
     line = functions.col("line")
-    marked = functions.when(line.contains(MARK), line)  # null, and so no work, for all other lines
-    others = [functions.col(name) for name in lines.columns if name != "line"]
-    return lines.select(functions.coalesce(finish(marked), line).alias("line"), *others)
+    marked = functions.when(functions.col("has_marks"), line)  # null, and so no work, for all other lines
+    by_python = functions.coalesce(finish(marked), line).alias("line")
+    return lines.select(by_python, *(functions.col(name) for name in others))
+
+
+def _by_java(line: str) -> str:
+    # Every second piece stood between marks.
+    number = "cast(substring(piece, 3) as double)"
+    as_float = shortest_text(f"cast({number} as float)")
+    anew = case(("n % 2 = 0", "piece"), ("piece like '32%'", as_float), otherwise=shortest_text(number))
+    return f"array_join(transform(split({line}, {literal(MARK)}), (piece, n) -> {anew}), '')"
 
 
 def _functions(frame: Any) -> Any:

@@ -12,7 +12,7 @@ from ubunye_orchestrate.hashing.spark.sql import any_of, case, concat, json_text
 from ubunye_orchestrate.hashing.spark.types import SparkType
 from ubunye_orchestrate.hashing.spark.values import FLOATS, TIMES, ValueTexts, unsafe_float, without_last
 
-__all__ = ["Column", "columns_of", "line_expression"]
+__all__ = ["Column", "Line", "columns_of", "line_of"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,17 @@ class Column:
     """An expression of it whose fields can be named, as ``accessible_type`` says."""
 
     accessible_type: SparkType
+
+
+@dataclass(frozen=True)
+class Line:
+    """Expressions of a row's line."""
+
+    text: str
+    """The line; where ``has_marks`` holds, with floats between marks that are to be written anew."""
+
+    has_marks: str = "false"
+    """Whether this row's line has some."""
 
 
 def columns_of(columns: list[tuple[str, SparkType]], writer: JsonWriter) -> list[Column]:
@@ -62,22 +73,22 @@ def _is_out_of_reach(t: SparkType, writer: JsonWriter) -> bool:
     return t.opaque and t.holds(*looked_into)
 
 
-def line_expression(columns: list[Column], writer: JsonWriter, *, marked: bool) -> str:
-    """Return a row's line: columns sorted by name, null fields left out.
+def line_of(columns: list[Column], writer: JsonWriter) -> Line:
+    """Return the line of a row of some columns sorted by name: null fields left out.
 
     On a JVM that writes some floats wrong, rows with such a float are written piece by piece (see
     ``ValueTexts``), the others by the JSON writer as ever.
     """
-    texts = ValueTexts(writer, marked=marked)
+    texts = ValueTexts(writer)
     by_json_writer = _object_of_json_writer(columns, texts)
     floats = [] if writer.floats else [column for column in columns if column.type.holds(*FLOATS)]
     if not floats:
-        return by_json_writer
-    piece_by_piece = _line_of_pieces(columns, texts)
+        return Line(by_json_writer)
+    in_pieces = _line_of_pieces(columns, texts)
     if any(column.type.inside for column in floats):
-        return piece_by_piece
-    has_unsafe_float = any_of(unsafe_float(column.place, column.type) for column in floats)
-    return case((has_unsafe_float, piece_by_piece), otherwise=by_json_writer)
+        return Line(in_pieces, "true")  # or not: that would be as dear to find out
+    has_marks = any_of(unsafe_float(column.place, column.type) for column in floats)
+    return Line(case((has_marks, in_pieces), otherwise=by_json_writer), has_marks)
 
 
 def _object_of_json_writer(columns: list[Column], texts: ValueTexts, *first: str) -> str:

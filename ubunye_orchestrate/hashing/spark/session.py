@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from ubunye_orchestrate.errors import HashError
 from ubunye_orchestrate.hashing.spark.sql import json_text, literal
 
-__all__ = ["SHORTEST_DOUBLE", "JsonWriter", "java_method_text", "json_writer", "oldest_java"]
+__all__ = ["SHORTEST_DOUBLE", "JsonWriter", "json_writer", "oldest_java", "shortest_text"]
 
 _POLICY = "spark.sql.legacy.timeParserPolicy"
 
@@ -115,14 +115,14 @@ def _quoted(texts: Iterable[str]) -> str:
     return _bare(f'"{text}"' for text in texts)
 
 
-def java_method_text(number: str) -> str:
-    """Return the shortest text of a finite double or float, by a method that Spark's own JSON library has."""
+def shortest_text(number: str) -> str:
+    """Return the text of a finite double or float by a method of Spark's own JSON library, on any JVM."""
     return f"java_method('{_SHORTEST_TEXT_CLASS}', 'toString', {number}, true)"
 
 
 def _has_java_method(session: Any) -> bool:
     # Services that share a JVM between users refuse it.
-    query = f"select {java_method_text(f'{SHORTEST_DOUBLE}D')} from values (1)"
+    query = f"select {shortest_text(f'{SHORTEST_DOUBLE}D')} from values (1)"
     try:
         return bool(session.sql(query).collect()[0][0] == SHORTEST_DOUBLE)
     except Exception:  # noqa: BLE001 - whatever the refusal, there is another way

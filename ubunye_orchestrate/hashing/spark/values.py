@@ -2,8 +2,8 @@
 
 Two forms. ``writable`` turns a value into one that the JSON writer writes right: maps sorted by key, and in
 sessions of the legacy calendar dates and timestamps as strings. ``text`` writes the text itself, for columns
-with floats on a JVM that writes some of them with too many digits; what holds no float is left to the JSON
-writer there too.
+with floats on a JVM that writes some of them with too many digits: those are put between marks, for
+``floats`` to write them anew. What holds no float is left to the JSON writer there too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import count
 
 from ubunye_orchestrate.hashing.canonical import json_string
-from ubunye_orchestrate.hashing.spark.session import JsonWriter, java_method_text
+from ubunye_orchestrate.hashing.spark.session import JsonWriter
 from ubunye_orchestrate.hashing.spark.sql import case, concat, json_text, literal
 from ubunye_orchestrate.hashing.spark.types import SparkType
 
@@ -33,7 +33,7 @@ TIMES = ("date", "timestamp")
 """Kinds that the legacy calendar writes wrong."""
 
 MARK = "\x01"
-"""Stands on both sides of a float that is to be written anew; no canonical line has a control character."""
+"""Stands on both sides of a float that is to be written anew; no JSON text has a control character."""
 
 _DAY = 86_400_000_000  # microseconds
 
@@ -45,14 +45,9 @@ _LARGEST = {"float32": "3.4028234663852886E38D", "float64": "1.7976931348623157E
 class ValueTexts:
     """Expressions of values as one session needs them."""
 
-    def __init__(self, writer: JsonWriter, *, marked: bool = False) -> None:
-        """Take what the session's JSON writer writes right.
-
-        ``marked``: floats that it does not are put between marks, for the line to be finished elsewhere; else
-        they are written by a method of Java.
-        """
+    def __init__(self, writer: JsonWriter) -> None:
+        """Take what the session's JSON writer writes right."""
         self._writer = writer
-        self._marked = marked
         self._variables = count()
 
     # ------------------------------------------------------------------ for the JSON writer
@@ -141,13 +136,10 @@ class ValueTexts:
         return f"substring({without_last(json_text(f'map({x}, 0)'), ':0}')}, 2)"
 
     def _number_text(self, x: str, t: SparkType) -> str:
-        anew = java_method_text(x)
-        if self._marked:
-            # Told apart by their marks' first letter, both as the double of equal value: the text of a double
-            # reads back to the same double on every JVM.
-            as_double = f"cast(cast({x} as double) as string)"
-            anew = concat(literal(MARK + t.kind[-2:]), as_double, literal(MARK))
-        return case((unsafe_float(x, t), anew), otherwise=f"cast({x} as string)")
+        # The bits, and the text of the double of equal value: on every JVM it reads back to that double.
+        as_double = f"cast(cast({x} as double) as string)"
+        marked = concat(literal(MARK + t.kind[-2:]), as_double, literal(MARK))
+        return case((unsafe_float(x, t), marked), otherwise=f"cast({x} as string)")
 
     def _variable(self) -> str:
         return f"v{next(self._variables)}"
