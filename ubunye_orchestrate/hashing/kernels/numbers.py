@@ -193,14 +193,16 @@ def _decimal_powers(magnitudes: Floats) -> Ints:
 
 def _two_digits_where_closer(text: pa.Array, magnitudes: Floats, negative: Mask) -> pa.Array:
     table = _TWO_DIGITS[magnitudes.dtype]
-    bits = magnitudes.view(np.uint64 if magnitudes.dtype == np.float64 else np.uint32)
+    bits: npt.NDArray[np.unsignedinteger[Any]] = magnitudes.view(
+        np.uint64 if magnitudes.dtype == np.float64 else np.uint32
+    )
     if bits.min() > max(table):
         return text
-    for pattern, better in table.items():
+    for pattern in np.unique(bits[bits <= max(table)]).tolist():
         for sign, of_sign in (("", ~negative), ("-", negative)):
             at = (bits == pattern) & of_sign
-            if at.any():
-                text = pc.if_else(pa.array(at), text_scalar(sign + better), text)
+            if pattern in table and at.any():
+                text = pc.if_else(pa.array(at), text_scalar(sign + table[pattern]), text)
     return text
 
 
