@@ -6,8 +6,10 @@ cd "$(dirname "$0")/.."
 lane=$1
 case "$lane" in
 newest) wanted="3.14 3.13 3.12 3.11" without="" ;;
-# DuckDB 1 changes some types when it takes in the Arrow tables of that suite (null becomes int32).
-lowest) wanted="3.10 3.11" without="--deselect=tests/hashing/test_conformance.py::TestDuckDB" ;;
+# DuckDB 1 changes some types when it takes in the Arrow tables of the conformance suite (null becomes int32), and
+# pyarrow 19 crashes on some of the rare layouts that the property tests draw (reading one scalar of them).
+lowest) wanted="3.10 3.11"
+    without="--deselect=tests/hashing/test_conformance.py::TestDuckDB --ignore=tests/hashing/test_properties.py" ;;
 *) echo "no lane '$lane'; there are newest and lowest" >&2; exit 1 ;;
 esac
 
