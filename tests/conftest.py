@@ -6,11 +6,11 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from tests.jvm import FIRST_JDK_WITH_SHORTEST_TEXT, find_jdk
+from tests.jvm import FIRST_JDK_WITH_SHORTEST_TEXT, delta_jars, find_jdk
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,16 +63,26 @@ def jdk() -> Path:
             f"no Java {FIRST_JDK_WITH_SHORTEST_TEXT} or newer found: set UBUNYE_JDK, or fetch one with "
             "`sh scripts/find_jdk.sh .cache/jdk`"
         )
-        if os.environ.get("UBUNYE_REQUIRE_JVM") == "1":
-            pytest.fail(message)
-        pytest.skip(message)
+        _missing(message)
     return home
+
+
+def _missing(message: str) -> NoReturn:
+    if os.environ.get("UBUNYE_REQUIRE_JVM") == "1":
+        pytest.fail(message)
+    pytest.skip(message)
 
 
 @pytest.fixture(scope="session")
 def spark(jdk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local Spark whose session is in a time zone that is not UTC, which must never show."""
+    """A local Spark with Delta, whose session is in a time zone that is not UTC, which must never show."""
+    import pyspark
     from pyspark.sql import SparkSession
+
+    try:
+        jars = delta_jars(pyspark.__version__)
+    except RuntimeError as e:
+        _missing(str(e))
 
     work = tmp_path_factory.mktemp("spark")
     settings = {
@@ -85,6 +95,10 @@ def spark(jdk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark
         "spark.sql.caseSensitive": "true",
         "spark.sql.warehouse.dir": str(work / "warehouse"),
         "spark.local.dir": str(work),
+        "spark.jars": jars,
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "1",
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_HOME", str(jdk))
