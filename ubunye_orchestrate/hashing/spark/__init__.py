@@ -18,11 +18,9 @@ from ubunye_orchestrate.hashing.frames.timestamps import NTZ
 from ubunye_orchestrate.hashing.rows_v1 import data_hash, schema_hash
 from ubunye_orchestrate.hashing.spark.aggregate import Totals, bad_values, totals
 from ubunye_orchestrate.hashing.spark.failures import reason
-from ubunye_orchestrate.hashing.spark.floats import way_of_floats
 from ubunye_orchestrate.hashing.spark.lines import columns_of
 from ubunye_orchestrate.hashing.spark.session import JsonWriter, json_writer, oldest_java
 from ubunye_orchestrate.hashing.spark.types import SparkType, spark_columns
-from ubunye_orchestrate.hashing.spark.values import FLOATS
 
 __all__ = ["fingerprint_spark", "is_spark_frame"]
 
@@ -103,10 +101,9 @@ class _Hashing:
         return columns, writer
 
     def _totals(self, columns: list[tuple[str, SparkType]], writer: JsonWriter) -> Totals:
-        self._path = "spark-sql"
-        if not writer.floats and any(t.holds(*FLOATS) for _, t in columns):
-            self._path += f"+{way_of_floats(self._frame, writer)}"
-        return totals(self._frame, columns_of(columns, writer), writer)
+        found = totals(self._frame, columns_of(columns, writer), writer)
+        self._path = "+".join(("spark-sql", *found.ways_of_floats))
+        return found
 
     def fail(self, error: Exception) -> None:
         """Note why there is no data hash; an error that is not about the data is logged as what it is."""

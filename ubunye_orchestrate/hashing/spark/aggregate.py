@@ -7,13 +7,14 @@ each lane is summed in three pieces of 21 and 22 bits: exact up to 2**41 rows, i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ubunye_orchestrate.errors import HashError
+from ubunye_orchestrate.hashing.spark.catalyst import catalyst_of
 from ubunye_orchestrate.hashing.spark.checks import ValueChecks
 from ubunye_orchestrate.hashing.spark.failures import reason
-from ubunye_orchestrate.hashing.spark.floats import finished
+from ubunye_orchestrate.hashing.spark.floats import finished, way_of_floats
 from ubunye_orchestrate.hashing.spark.lanes import LANES, lanes_of
 from ubunye_orchestrate.hashing.spark.lines import Column, line_of
 from ubunye_orchestrate.hashing.spark.session import SHORTEST_DOUBLE, JsonWriter
@@ -21,8 +22,9 @@ from ubunye_orchestrate.hashing.spark.sql import any_of, literal
 from ubunye_orchestrate.hashing.spark.types import SparkType
 from ubunye_orchestrate.hashing.spark.values import FLOATS
 
-__all__ = ["Totals", "bad_values", "totals"]
+__all__ = ["Lines", "Totals", "bad_values", "lines_of", "totals"]
 
+_FLAGS = ("invalid_text", "other_java")
 _LOW, _MIDDLE = 22, 21  # bits of a lane's pieces; 21 are left for the highest
 
 
@@ -42,32 +44,66 @@ class Totals:
     other_java: bool
     """Whether an executor's JVM writes floats otherwise than the driver's."""
 
+    ways_of_floats: tuple[str, ...]
+    """How floats were written that the JVM writes wrong: ``java-method``, ``arrow-udf``, ``python-udf``."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A frame of the rows' lines, and of what is to be found in the same pass."""
+
+    frame: Any
+    """``line``, null where a map has equal keys and so cannot be written; ``invalid_text`` and
+    ``other_java``, true as ``Totals`` counts them."""
+
+    ways_of_floats: tuple[str, ...]
+    """As in ``Totals``."""
+
 
 def totals(frame: Any, columns: list[Column], writer: JsonWriter) -> Totals:
     """Hash and sum the rows of a frame; HashError with Spark's reason where it cannot compute them."""
-    checks = ValueChecks(writer.spark_version)
-    has_floats = any(column.type.holds(*FLOATS) for column in columns)
-    line = line_of(columns, writer)
-    equal_keys = any_of(_conditions(columns, checks.equal_keys).values())
-    invalid_text = any_of(_conditions(columns, checks.invalid_text).values())
-    other_java = _other_java() if has_floats and writer.floats else "false"
+    counts = "count(*)", "count(a)", "count_if(invalid_text)", "count_if(other_java)"
     try:
-        lines = _placed(frame).selectExpr(
-            # A map with equal keys cannot be written: such a row has no line.
-            f"if({equal_keys}, null, {line.text}) as line",
-            f"{line.has_marks} as has_marks",
-            f"{invalid_text} as invalid_text",
-            f"{other_java} as other_java",
-        )
-        if line.has_marks != "false":
-            lines = finished(lines, writer)
-        counts = "count(*)", "count(a)", "count_if(invalid_text)", "count_if(other_java)"
-        rows, hashed, invalid, other, *pieces = (
-            lanes_of(lines).selectExpr(*counts, *_sums_of_pieces()).collect()[0]
-        )
+        lines = lines_of(frame, columns, writer)
+        lanes = lanes_of(lines.frame, _FLAGS)
+        rows, hashed, invalid, other, *pieces = lanes.selectExpr(*counts, *_sums_of_pieces()).collect()[0]
     except Exception as e:
         raise HashError(f"Spark could not compute the rows: {reason(e)}") from e
-    return Totals(rows, _sums(pieces), rows - hashed, invalid, bool(other))
+    return Totals(rows, _sums(pieces), rows - hashed, invalid, bool(other), lines.ways_of_floats)
+
+
+def lines_of(frame: Any, columns: list[Column], writer: JsonWriter) -> Lines:
+    """Return the lines of a frame's rows."""
+    checks = ValueChecks(writer.spark_version)
+    has_floats = any(column.type.holds(*FLOATS) for column in columns)
+    placed = _placed(frame, columns)
+    if not writer.floats:
+        placed, columns = _with_texts_of_floats(placed, columns)
+    line = line_of(columns, writer)
+    equal_keys = any_of(_conditions(columns, checks.equal_keys).values())
+    expressions = [
+        f"if({equal_keys}, null, {line.text}) as line",
+        f"{any_of(_conditions(columns, checks.invalid_text).values())} as invalid_text",
+        f"{_other_java() if has_floats and writer.floats else 'false'} as other_java",
+    ]
+    ways = {"java-method"} if any(column.shortest_text for column in columns) else set()
+    if line.has_marks is None:
+        return Lines(placed.selectExpr(*expressions), tuple(ways))
+    marked = placed.selectExpr(*expressions, f"{line.has_marks} as has_marks")
+    return Lines(finished(marked, _FLAGS, writer), tuple(sorted({*ways, way_of_floats(marked, writer)})))
+
+
+def _with_texts_of_floats(placed: Any, columns: list[Column]) -> tuple[Any, list[Column]]:
+    """Add the text of each column of floats, where Catalyst can say it; it is computed only where used."""
+    catalyst = catalyst_of(placed)
+    floats = {column.place for column in columns if column.type.kind in FLOATS}
+    if catalyst is None or not floats:
+        return placed, columns
+    texts = [catalyst.shortest_text(place).alias(f"text_of_{place}") for place in sorted(floats)]
+    return placed.select("*", *texts), [
+        replace(column, shortest_text=f"text_of_{column.place}") if column.place in floats else column
+        for column in columns
+    ]
 
 
 def bad_values(frame: Any, columns: list[Column], writer: JsonWriter) -> HashError:
@@ -81,7 +117,9 @@ def bad_values(frame: Any, columns: list[Column], writer: JsonWriter) -> HashErr
     }
     found = [(what, column, condition) for what, by in texts.items() for column, condition in by.items()]
     counts = [f"count_if({condition})" for _, _, condition in found]
-    for (what, column, _), rows in zip(found, _placed(frame).selectExpr(*counts).collect()[0], strict=True):
+    for (what, column, _), rows in zip(
+        found, _placed(frame, columns).selectExpr(*counts).collect()[0], strict=True
+    ):
         if rows:
             return HashError(f"{rows} rows hold {what}", column=column.name, type_name=column.type.name)
     return HashError(
@@ -89,8 +127,8 @@ def bad_values(frame: Any, columns: list[Column], writer: JsonWriter) -> HashErr
     )
 
 
-def _placed(frame: Any) -> Any:
-    return frame.toDF(*(f"c{n}" for n in range(len(frame.columns))))
+def _placed(frame: Any, columns: list[Column]) -> Any:
+    return frame.toDF(*(f"c{n}" for n in range(len(columns))))
 
 
 _Check = Callable[[str, SparkType], "str | None"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 
-from ubunye_orchestrate.hashing.spark.sql import any_of
+from ubunye_orchestrate.hashing.spark.sql import any_known
 from ubunye_orchestrate.hashing.spark.types import SparkType
 from ubunye_orchestrate.hashing.spark.values import field_accesses, positive_zero
 
@@ -28,43 +28,53 @@ class ValueChecks:
         Spark's JSON writer puts a replacement character in the place of such bytes.
         """
         if t.kind == "string":
-            if self._has_validity:
-                return f"not is_valid_utf8({x})"
-            return f"not (encode({x}, 'UTF-8') <=> cast({x} as binary))"
-        return self._anywhere(x, t, self.invalid_text)
+            return self._is_invalid(x)
+        if t.kind == "list":
+            return self._invalid_text_in_list(x, t.inside[0])
+        if t.kind == "map":
+            keys, values = (f"map_{part}({x})" for part in ("keys", "values"))
+            key, value = t.inside
+            return any_known(
+                [self._invalid_text_in_list(keys, key), self._invalid_text_in_list(values, value)]
+            )
+        return any_known(map(self.invalid_text, field_accesses(x, t), t.inside))
+
+    def _invalid_text_in_list(self, x: str, item: SparkType) -> str | None:
+        # A lambda is interpreted, and all around it no longer compiled: not for what lists mostly hold.
+        if item.kind == "string":
+            return self._is_invalid(f"array_join({x}, ' ')")  # between two halves of a character too
+        if item.kind == "struct":
+            return any_known(map(self._invalid_text_in_list, field_accesses(x, item), item.inside))
+        return self._exists(x, item, self.invalid_text)
+
+    def _is_invalid(self, text: str) -> str:
+        if self._has_validity:
+            return f"not is_valid_utf8({text})"
+        return f"not (encode({text}, 'UTF-8') <=> cast({text} as binary))"
 
     def equal_keys(self, x: str, t: SparkType) -> str | None:
         """Return whether a value holds a map of which two keys have the same text; None where it cannot.
 
         Spark forbids them where it builds a map itself, not in one that it reads.
         """
-        inside = self._anywhere(x, t, self.equal_keys)
+        if t.kind == "list":
+            return self._exists(x, t.inside[0], self.equal_keys)
         if t.kind != "map":
-            return inside
-        key = t.inside[0]
+            return any_known(map(self.equal_keys, field_accesses(x, t), t.inside))
+        key, value = t.inside
         variable = self._variable()
         bare = f"collate({variable}, 'UTF8_BINARY')" if key.collated else positive_zero(variable, key)
         keys = f"map_keys({x})"
         if bare != variable:
             keys = f"transform({keys}, {variable} -> {bare})"
-        condition = f"size(array_distinct({keys})) <> size({keys})"
-        return condition if inside is None else any_of([condition, inside])
+        in_values = self._exists(f"map_values({x})", value, self.equal_keys)
+        return any_known([f"size(array_distinct({keys})) <> size({keys})", in_values])
 
-    def _anywhere(self, x: str, t: SparkType, check: _Check) -> str | None:
-        """Return whether a condition holds for what is inside a value."""
-        places = {
-            "list": lambda: [x],
-            "map": lambda: [f"map_keys({x})", f"map_values({x})"],
-            "struct": lambda: field_accesses(x, t),
-        }.get(t.kind, list)()
-        conditions = []
-        for place, inside in zip(places, t.inside, strict=True):
-            variable = self._variable()
-            condition = check(place if t.kind == "struct" else variable, inside)
-            if condition is not None:
-                within = condition if t.kind == "struct" else f"exists({place}, {variable} -> {condition})"
-                conditions.append(within)
-        return any_of(conditions) if conditions else None
+    def _exists(self, x: str, item: SparkType, check: _Check) -> str | None:
+        """Return whether a condition holds for an item of a list."""
+        variable = self._variable()
+        condition = check(variable, item)
+        return None if condition is None else f"exists({x}, {variable} -> {condition})"
 
     def _variable(self) -> str:
         return f"w{next(self._variables)}"

@@ -42,12 +42,11 @@ def way_of_floats(frame: Any, writer: JsonWriter) -> str:
     return "arrow-udf" if hasattr(_functions(frame), "arrow_udf") else "python-udf"
 
 
-def finished(lines: Any, writer: JsonWriter) -> Any:
-    """Return a frame of lines with the marked floats of its column ``line`` written anew.
+def finished(lines: Any, others: tuple[str, ...], writer: JsonWriter) -> Any:
+    """Return a frame's column ``line`` with the marked floats written anew, and other columns.
 
-    ``has_marks``, a column too, says which lines have some, and is left out.
+    The frame's column ``has_marks`` says which lines may have some.
     """
-    others = [name for name in lines.columns if name not in {"line", "has_marks"}]
     if writer.java_method:
         return lines.selectExpr(f"if(has_marks, {_by_java('line')}, line) as line", *others)
     functions = _functions(lines)
@@ -58,7 +57,7 @@ def finished(lines: Any, writer: JsonWriter) -> Any:
     line = functions.col("line")
     marked = functions.when(functions.col("has_marks"), line)  # null, and so no work, for all other lines
     by_python = functions.coalesce(finish(marked), line).alias("line")
-    return lines.select(by_python, *(functions.col(name) for name in others))
+    return lines.select(by_python, *others)
 
 
 def _by_java(line: str) -> str:

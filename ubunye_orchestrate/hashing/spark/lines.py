@@ -8,9 +8,15 @@ from itertools import groupby
 
 from ubunye_orchestrate.errors import HashError
 from ubunye_orchestrate.hashing.spark.session import JsonWriter
-from ubunye_orchestrate.hashing.spark.sql import any_of, case, concat, json_text, literal
+from ubunye_orchestrate.hashing.spark.sql import any_known, case, concat, json_text, literal
 from ubunye_orchestrate.hashing.spark.types import SparkType
-from ubunye_orchestrate.hashing.spark.values import FLOATS, TIMES, ValueTexts, unsafe_float, without_last
+from ubunye_orchestrate.hashing.spark.values import (
+    FLOATS,
+    TIMES,
+    ValueTexts,
+    may_hold_unsafe_float,
+    without_last,
+)
 
 __all__ = ["Column", "Line", "columns_of", "line_of"]
 
@@ -32,6 +38,9 @@ class Column:
 
     accessible_type: SparkType
 
+    shortest_text: str | None = None
+    """Where it is of floats: an expression of their text as JDK 19+ writes it, if there is one."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -40,8 +49,8 @@ class Line:
     text: str
     """The line; where ``has_marks`` holds, with floats between marks that are to be written anew."""
 
-    has_marks: str = "false"
-    """Whether this row's line has some."""
+    has_marks: str | None = None
+    """Whether this row's line may have some; None where no row's has."""
 
 
 def columns_of(columns: list[tuple[str, SparkType]], writer: JsonWriter) -> list[Column]:
@@ -84,11 +93,14 @@ def line_of(columns: list[Column], writer: JsonWriter) -> Line:
     floats = [] if writer.floats else [column for column in columns if column.type.holds(*FLOATS)]
     if not floats:
         return Line(by_json_writer)
-    in_pieces = _line_of_pieces(columns, texts)
-    if any(column.type.inside for column in floats):
-        return Line(in_pieces, "true")  # or not: that would be as dear to find out
-    has_marks = any_of(unsafe_float(column.place, column.type) for column in floats)
-    return Line(case((has_marks, in_pieces), otherwise=by_json_writer), has_marks)
+    line = case((_may_be_unsafe(floats), _line_of_pieces(columns, texts)), otherwise=by_json_writer)
+    with_marks = [column for column in floats if column.shortest_text is None]
+    return Line(line, _may_be_unsafe(with_marks) if with_marks else None)
+
+
+def _may_be_unsafe(columns: list[Column]) -> str:
+    conditions = [may_hold_unsafe_float(column.accessible, column.accessible_type) for column in columns]
+    return any_known(conditions) or "false"
 
 
 def _object_of_json_writer(columns: list[Column], texts: ValueTexts, *first: str) -> str:
@@ -115,7 +127,9 @@ def _members(columns: list[Column], texts: ValueTexts) -> Iterator[str]:
     for holds_floats, run in groupby(columns, key=lambda column: column.type.holds(*FLOATS)):
         if holds_floats:
             for column in run:
-                text = texts.member(column.name, column.accessible, column.accessible_type)
+                text = texts.member(
+                    column.name, column.accessible, column.accessible_type, anew=column.shortest_text
+                )
                 yield f"coalesce({concat(literal(','), text)}, '')"
         else:
             # A field before them, so that each of theirs has its comma: {"":0,"a":1}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-__all__ = ["any_of", "case", "concat", "json_text", "literal"]
+__all__ = ["any_known", "any_of", "case", "concat", "json_text", "literal"]
 
 _PLAIN = re.compile(r"[A-Za-z0-9_ ,.:+\-\[\]{}]*")
 
@@ -46,6 +46,12 @@ def any_of(conditions: Iterable[str]) -> str:
     """Return whether one of some conditions holds; those that are null do not."""
     joined = " or ".join(f"({condition})" for condition in conditions)
     return f"coalesce({joined}, false)" if joined else "false"
+
+
+def any_known(conditions: Iterable[str | None]) -> str | None:
+    """Return whether one of some conditions holds, of which some may be None; None where all are."""
+    known = [condition for condition in conditions if condition is not None]
+    return any_of(known) if known else None
 
 
 def json_text(value: str) -> str:

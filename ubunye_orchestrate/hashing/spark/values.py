@@ -12,7 +12,7 @@ from itertools import count
 
 from ubunye_orchestrate.hashing.canonical import json_string
 from ubunye_orchestrate.hashing.spark.session import JsonWriter
-from ubunye_orchestrate.hashing.spark.sql import case, concat, json_text, literal
+from ubunye_orchestrate.hashing.spark.sql import any_known, case, concat, json_text, literal
 from ubunye_orchestrate.hashing.spark.types import SparkType
 
 __all__ = [
@@ -21,8 +21,8 @@ __all__ = [
     "TIMES",
     "ValueTexts",
     "field_accesses",
+    "may_hold_unsafe_float",
     "positive_zero",
-    "unsafe_float",
     "without_last",
 ]
 
@@ -37,8 +37,10 @@ MARK = "\x01"
 
 _DAY = 86_400_000_000  # microseconds
 
-# The texts of all JVMs agree from a thousandth up to here.
-_SAFE_BELOW = {"float32": "8388608D", "float64": "9007199254740992D"}  # 2**23, 2**53
+# The texts of all JVMs agree in between: for floats found by trying all of them, for doubles it is the range
+# that is written plain, and on to where they are no longer exact integers.
+_SAFE_FROM = {"float32": "0.0000001D", "float64": "0.001D"}
+_SAFE_BELOW = {"float32": "16777216D", "float64": "9007199254740992D"}  # 2**24, 2**53
 _LARGEST = {"float32": "3.4028234663852886E38D", "float64": "1.7976931348623157E308D"}
 
 
@@ -89,12 +91,15 @@ class ValueTexts:
 
     # ------------------------------------------------------------------ by hand
 
-    def text(self, x: str, t: SparkType) -> str:
-        """Return the text of a value; null for null."""
+    def text(self, x: str, t: SparkType, *, anew: str | None = None) -> str:
+        """Return the text of a value; null for null.
+
+        ``anew`` is the text of a float as it should be, where there is an expression of it.
+        """
         if t.kind in FLOATS:
             in_quotes = concat(literal('"'), f"cast({x} as string)", literal('"'))
             finite = f"abs({x}) <= {_LARGEST[t.kind]}"  # NaN is greater than every number
-            return case((finite, self._number_text(x, t)), otherwise=in_quotes)
+            return case((finite, self._number_text(x, t, anew)), otherwise=in_quotes)
         if not t.holds(*FLOATS):
             return self._text_of_json_writer(x, t)
         if t.kind == "list":
@@ -109,9 +114,9 @@ class ValueTexts:
         ]
         return f"if({x} is null, null, {json_object(members)})"
 
-    def member(self, name: str, x: str, t: SparkType) -> str:
+    def member(self, name: str, x: str, t: SparkType, *, anew: str | None = None) -> str:
         """Return a name and a value as they stand in a JSON object; null where the value is."""
-        return concat(literal(json_string(name) + ":"), self.text(x, t))
+        return concat(literal(json_string(name) + ":"), self.text(x, t, anew=anew))
 
     def _text_of_json_writer(self, x: str, t: SparkType) -> str:
         if t.kind == "bool" or t.kind.startswith("int"):
@@ -135,20 +140,44 @@ class ValueTexts:
             return concat(literal('"'), self._number_text(positive_zero(x, t), t), literal('"'))
         return f"substring({without_last(json_text(f'map({x}, 0)'), ':0}')}, 2)"
 
-    def _number_text(self, x: str, t: SparkType) -> str:
+    def _number_text(self, x: str, t: SparkType, anew: str | None = None) -> str:
         # The bits, and the text of the double of equal value: on every JVM it reads back to that double.
         as_double = f"cast(cast({x} as double) as string)"
         marked = concat(literal(MARK + t.kind[-2:]), as_double, literal(MARK))
-        return case((unsafe_float(x, t), marked), otherwise=f"cast({x} as string)")
+        return case((_is_unsafe(x, t), anew or marked), otherwise=f"cast({x} as string)")
 
     def _variable(self) -> str:
         return f"v{next(self._variables)}"
 
 
-def unsafe_float(x: str, t: SparkType) -> str:
-    """Return whether a JVM before 19 may write a double or float with too many digits; null for null."""
+def may_hold_unsafe_float(x: str, t: SparkType) -> str | None:
+    """Return whether a value may hold a float that a JVM before 19 may write wrong; None where it cannot.
+
+    Never false or null where it does.
+    """
+    if t.kind in FLOATS:
+        return _is_unsafe(x, t)
+    if t.kind == "list":
+        return _list_may_hold_unsafe_float(x, t.inside[0])
+    if t.kind == "map":
+        parts = zip((f"map_{part}({x})" for part in ("keys", "values")), t.inside, strict=True)
+        return any_known(_list_may_hold_unsafe_float(part, item) for part, item in parts)
+    return any_known(map(may_hold_unsafe_float, field_accesses(x, t), t.inside))
+
+
+def _list_may_hold_unsafe_float(x: str, item: SparkType) -> str | None:
+    if item.kind in FLOATS:
+        # Zeros and negative numbers too: without a lambda there is no better telling (see ``checks``).
+        return f"array_min({x}) < {_SAFE_FROM[item.kind]} or array_max({x}) >= {_SAFE_BELOW[item.kind]}"
+    if item.kind == "struct":
+        return any_known(map(_list_may_hold_unsafe_float, field_accesses(x, item), item.inside))
+    return "true" if item.holds(*FLOATS) else None
+
+
+def _is_unsafe(x: str, t: SparkType) -> str:
+    """Return whether a JVM before 19 may write a double or float wrong; null for null."""
     size = f"abs({x})"
-    unsafe = f"{size} < 0.001D or {size} >= {_SAFE_BELOW[t.kind]}"
+    unsafe = f"{size} < {_SAFE_FROM[t.kind]} or {size} >= {_SAFE_BELOW[t.kind]}"
     return f"({unsafe}) and {size} > 0 and {size} <= {_LARGEST[t.kind]}"
 
 

@@ -1,0 +1,95 @@
+"""Calls of static Java methods as Spark's own expressions, in classic sessions.
+
+SQL has no function for some of what a hash needs, or only a detour: it gives a digest as text alone, and the
+shortest text of a float not at all on an old JVM. Catalyst, in which Spark writes its own functions, calls a
+Java method where SQL calls a function. That is a private interface of Spark, all of it in this module, and
+only a faster way: without it, the same comes by SQL.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from functools import lru_cache
+from typing import Any
+
+__all__ = ["Catalyst", "catalyst_of"]
+
+logger = logging.getLogger(__name__)
+
+_INVOKE = "org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke"
+_DIGESTS = "org.apache.commons.codec.digest.DigestUtils"
+_BYTES = "org.apache.spark.unsafe.types.ByteArray"
+_JSON_NUMBERS = "com.fasterxml.jackson.core.io.NumberOutput"
+_SPARK_STRING = "org.apache.spark.unsafe.types.UTF8String"
+
+
+def catalyst_of(frame: Any) -> Catalyst | None:
+    """Return the calls for a frame; None over Connect, or where Spark's internals are not as known."""
+    if type(frame).__module__.startswith("pyspark.sql.connect."):
+        return None
+    try:
+        is_spark_4 = type(frame).__module__ == "pyspark.sql.classic.dataframe"
+        return _catalyst(frame.sparkSession._jvm, is_spark_4)
+    except Exception:
+        logger.debug("Spark's own expressions are not as known; hashing by SQL alone", exc_info=True)
+        return None
+
+
+class Catalyst:
+    """Columns of calls, each taking SQL for its argument; null for null."""
+
+    def __init__(self, jvm: Any, is_spark_4: bool) -> None:
+        """Look up what is needed in the JVM. Raises (anything) where it is not as known."""
+        self._column_class = type(importlib.import_module("pyspark.sql.functions").expr("null"))
+        self._sql = jvm.org.apache.spark.sql.functions.expr
+        self._invoke = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke
+        self._to_seq = jvm.PythonUtils.toSeq
+        self._nothing = self._to_seq([])
+        class_named, types = jvm.java.lang.Class.forName, jvm.org.apache.spark.sql.types
+        names = (_DIGESTS, _BYTES, _JSON_NUMBERS, _SPARK_STRING)
+        self._classes = {name: class_named(name) for name in names}
+        self._types = {name: types.DataType.fromDDL(name) for name in ("binary", "bigint", "string")}
+        self._types["java string"] = types.ObjectType(class_named("java.lang.String"))
+        # Null for null, may be null, the same each time; Spark 4 has one more, which may be left empty.
+        (constructor,) = class_named(_INVOKE).getConstructors()
+        further = constructor.getParameterCount() - 8
+        self._properties = [True, True, True, *[jvm.scala.Option.empty()] * further]
+        if is_spark_4:
+            columns = jvm.org.apache.spark.sql.classic.ExpressionUtils
+            self._expression_of, self._column_of = columns.expression, columns.column
+        else:
+            self._expression_of = lambda column: column.expr()
+            self._column_of = jvm.org.apache.spark.sql.Column
+
+    def sha256(self, binary: str) -> Any:
+        """Return the column of the SHA-256 of bytes, 32 bytes."""
+        return self._column(self._call(_DIGESTS, "sha256", "binary", binary))
+
+    def first_eight_bytes(self, binary: str) -> Any:
+        """Return the column of the integer that the first eight bytes are, big endian."""
+        return self._column(self._call(_BYTES, "getPrefix", "bigint", binary))
+
+    def shortest_text(self, number: str) -> Any:
+        """Return the column of the text of a finite double or float as JDK 19+ writes it, on any JVM."""
+        text = self._call(_JSON_NUMBERS, "toString", "java string", number, "true")
+        return self._column(self._call(_SPARK_STRING, "fromString", "string", text))
+
+    def _call(self, class_name: str, method: str, returns: str, *arguments: Any) -> Any:
+        expressions = [self._expression_of(self._sql(a)) if isinstance(a, str) else a for a in arguments]
+        return self._invoke(
+            self._classes[class_name],
+            self._types[returns],
+            method,
+            self._to_seq(expressions),
+            self._nothing,
+            *self._properties,
+        )
+
+    def _column(self, expression: Any) -> Any:
+        return self._column_class(self._column_of(expression))
+
+
+@lru_cache(maxsize=1)  # every name that is looked up in the JVM is a journey there and back
+def _catalyst(jvm: Any, is_spark_4: bool) -> Catalyst:
+    return Catalyst(jvm, is_spark_4)
