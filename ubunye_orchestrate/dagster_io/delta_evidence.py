@@ -105,7 +105,7 @@ def note_of_commit(commit: Mapping[str, Any]) -> CommitNote | None:
 
 
 def _utc(moment: Any) -> str | None:
-    """Take milliseconds since the epoch, as delta-rs has them, or a local or zoned datetime, as PySpark has."""
+    """Take milliseconds since the epoch (delta-rs) or a datetime, local or zoned (PySpark)."""
     if isinstance(moment, datetime):
         return moment.astimezone(timezone.utc).isoformat()
     return utc_text(moment / 1000) if isinstance(moment, int | float) else None
