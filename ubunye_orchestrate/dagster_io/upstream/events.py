@@ -1,0 +1,178 @@
+"""The event log: what was materialized and observed, planned and failed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+from dagster import (
+    AssetCheckEvaluation,
+    AssetCheckSeverity,
+    AssetKey,
+    AssetObservation,
+    DagsterEventType,
+    DagsterInstance,
+    DagsterRun,
+    EventLogEntry,
+    EventLogRecord,
+    EventRecordsFilter,
+    MetadataValue,
+)
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData,
+)
+from dagster._core.events import AssetObservationData, DagsterEvent
+
+__all__ = [
+    "check_evaluation_on",
+    "error_of",
+    "head_of_event_log",
+    "latest_materialization_ids",
+    "materializations_after",
+    "materializations_by_id",
+    "observations_after",
+    "planned_asset",
+    "report_observation",
+]
+
+
+# SQLite allows 32,766 variables in a statement, older builds 999.
+_IDS_AT_ONCE = 500
+
+# What Dagster puts around a user's exception; those that begin with DagsterExecution too.
+_WRAPPERS = (
+    "DagsterUserCodeExecutionError",
+    "RetryRequestedFromPolicy",
+    "RetryRequested",
+    "DagsterTypeCheckError",
+)
+
+
+def error_of(event: EventLogEntry) -> str | None:
+    """Return the error of a failed or retried step as ``Type: message``: the user's own where it is one."""
+    data = event.dagster_event.event_specific_data if event.dagster_event else None
+    error = getattr(data, "error", None)
+    if error is None:
+        return None
+    while error.cause is not None and _is_wrapper(error.cls_name):
+        error = error.cause
+    # As Python prints it: the class may have its module in front.
+    message = re.sub(rf"^[\w.<>]*\b(?={re.escape(error.cls_name or '')}\b)", "", str(error.message).strip())
+    return (
+        message
+        if error.cls_name is None or message.startswith(error.cls_name)
+        else f"{error.cls_name}: {message}"
+    )
+
+
+def _is_wrapper(class_name: str | None) -> bool:
+    return class_name is not None and (class_name.startswith("DagsterExecution") or class_name in _WRAPPERS)
+
+
+def planned_asset(event: EventLogEntry) -> tuple[AssetKey, list[str]]:
+    """Return the asset that a run planned to make, and its partitions."""
+    data = cast("DagsterEvent", event.dagster_event).asset_materialization_planned_data
+    if data.partition is not None:
+        return data.asset_key, [str(data.partition)]
+    if data.partitions_subset is not None:
+        return data.asset_key, sorted(str(key) for key in data.partitions_subset.get_partition_keys())
+    return data.asset_key, []
+
+
+def head_of_event_log(instance: DagsterInstance) -> int:
+    """Return the storage id of the newest event of any run; 0 for an empty log."""
+    return instance.event_log_storage.get_maximum_record_id() or 0
+
+
+def materializations_after(
+    instance: DagsterInstance, storage_id: int, limit: int
+) -> Sequence[EventLogRecord]:
+    """Return at most ``limit`` materializations of any asset after ``storage_id``, oldest first: 1 query"""
+    return instance.event_log_storage.get_event_records(
+        EventRecordsFilter(event_type=DagsterEventType.ASSET_MATERIALIZATION, after_cursor=storage_id),
+        limit=limit,
+        ascending=True,
+    )
+
+
+def observations_after(instance: DagsterInstance, storage_id: int, limit: int) -> Sequence[EventLogRecord]:
+    """Return at most ``limit`` observations of any asset after ``storage_id``, oldest first: one query."""
+    return instance.event_log_storage.get_event_records(
+        EventRecordsFilter(event_type=DagsterEventType.ASSET_OBSERVATION, after_cursor=storage_id),
+        limit=limit,
+        ascending=True,
+    )
+
+
+def materializations_by_id(
+    instance: DagsterInstance, storage_ids: Iterable[int]
+) -> Mapping[int, EventLogRecord]:
+    """Return the materializations of any assets by storage id; ids that are gone are left out."""
+    ids = sorted(set(storage_ids))
+    found: dict[int, EventLogRecord] = {}
+    for start in range(0, len(ids), _IDS_AT_ONCE):
+        records = instance.event_log_storage.get_event_records(
+            EventRecordsFilter(
+                event_type=DagsterEventType.ASSET_MATERIALIZATION,
+                storage_ids=ids[start : start + _IDS_AT_ONCE],
+            )
+        )
+        found.update((record.storage_id, record) for record in records)
+    return found
+
+
+def latest_materialization_ids(
+    instance: DagsterInstance, key: AssetKey, partitions: Sequence[str]
+) -> Mapping[str, int]:
+    """Return the storage id of the newest materialization of each partition that has one: one query."""
+    return instance.event_log_storage.get_latest_storage_id_by_partition(
+        key, DagsterEventType.ASSET_MATERIALIZATION, set(partitions)
+    )
+
+
+def report_observation(
+    instance: DagsterInstance, run: DagsterRun, step_key: str, observation: AssetObservation
+) -> None:
+    """Log an observation as an event of the run and step, also when the step is over."""
+    instance.report_dagster_event(
+        DagsterEvent(
+            event_type_value=DagsterEventType.ASSET_OBSERVATION.value,
+            job_name=run.job_name,
+            step_key=step_key,
+            event_specific_data=AssetObservationData(observation),
+            message=observation.description or "",
+        ),
+        run_id=run.run_id,
+    )
+
+
+def check_evaluation_on(
+    key: AssetKey,
+    name: str,
+    *,
+    passed: bool,
+    severity: AssetCheckSeverity,
+    description: str,
+    metadata: Mapping[str, MetadataValue],
+    storage_id: int,
+    run_id: str,
+    timestamp: float,
+) -> AssetCheckEvaluation:
+    """Return the result of a check on one materialization, which need not be the newest.
+
+    It names no partition: Dagster's store takes one result outside of a run for each asset, check and
+    partition, ever (the unique index ``idx_asset_check_executions_unique``; two without a partition do not
+    meet). The materialization that it is on has the partition.
+    """
+    return AssetCheckEvaluation(
+        asset_key=key,
+        check_name=name,
+        passed=passed,
+        severity=severity,
+        description=description,
+        metadata=metadata,
+        target_materialization_data=AssetCheckEvaluationTargetMaterializationData(
+            storage_id=storage_id, run_id=run_id, timestamp=timestamp
+        ),
+    )

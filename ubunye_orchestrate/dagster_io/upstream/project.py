@@ -1,0 +1,105 @@
+"""A project as it is loaded: its assets, jobs and resources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, TypeVar, cast
+
+from dagster import (
+    AssetKey,
+    AssetsDefinition,
+    AssetSelection,
+    Definitions,
+    InMemoryIOManager,
+    IOManager,
+    IOManagerDefinition,
+    JobDefinition,
+    RepositoryDefinition,
+    ResourceDefinition,
+)
+from dagster._core.definitions.asset_selection import KeysAssetSelection
+from dagster._core.definitions.assets.definition.cacheable_assets_definition import (
+    CacheableAssetsDefinition,
+)
+from dagster._core.definitions.job_definition import default_job_io_manager
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+from dagster._core.storage.fs_io_manager import PickledObjectFilesystemIOManager
+from dagster_shared.record import copy as copy_record
+
+__all__ = [
+    "Job",
+    "LegacyAssets",
+    "default_io_manager",
+    "function_of",
+    "group_in_project",
+    "keeps_values_whole",
+    "keys_in_project",
+    "keys_named_by",
+    "metadata_in_project",
+    "replace_definitions",
+    "replace_resources",
+]
+
+
+Job: TypeAlias = JobDefinition | UnresolvedAssetJobDefinition
+"""A job in both forms in which a user has one; the second is what ``define_asset_job`` returns."""
+
+LegacyAssets: TypeAlias = CacheableAssetsDefinition
+"""Assets that are known only when a project is loaded. Superseded; loaders of assets still name it."""
+
+
+def function_of(asset: AssetsDefinition) -> Callable[..., Any] | None:
+    """Return the user's function that an asset is made of; None for a graph, or without a decorator."""
+    node = asset.node_def if asset.is_executable else None
+    function = getattr(getattr(node, "compute_fn", None), "decorated_fn", None)
+    return cast("Callable[..., Any]", function) if callable(function) else None
+
+
+def default_io_manager() -> IOManagerDefinition:
+    """Return the IO manager that Dagster takes where none is given, by ``DAGSTER_DEFAULT_IO_MANAGER_…``."""
+    return default_job_io_manager
+
+
+def keeps_values_whole(manager: IOManager) -> bool:
+    """Tell Dagster's own IO managers that give back exactly what they were given, and all of it."""
+    return isinstance(manager, InMemoryIOManager | PickledObjectFilesystemIOManager)
+
+
+def replace_definitions(definitions: Definitions, **fields: Any) -> Definitions:
+    """Return the definitions with some fields replaced; all else stays."""
+    return copy_record(definitions, **fields)
+
+
+_HasResources = TypeVar("_HasResources", AssetsDefinition, JobDefinition)
+
+
+def replace_resources(
+    definition: _HasResources, resource_defs: Mapping[str, ResourceDefinition]
+) -> _HasResources:
+    """Return an asset or a job with other resources of its own."""
+    if isinstance(definition, JobDefinition):
+        return definition.with_top_level_resources(resource_defs)
+    attributes = {**definition.get_attributes_dict(), "resource_defs": resource_defs}
+    return type(definition).dagster_internal_init(**attributes)
+
+
+def keys_in_project(repository: RepositoryDefinition, selection: AssetSelection) -> list[AssetKey]:
+    """Return the assets of a project that a selection means, sorted."""
+    return sorted(selection.resolve(repository.asset_graph))
+
+
+def keys_named_by(selection: AssetSelection) -> tuple[AssetKey, ...] | None:
+    """Return the keys of a selection that names its assets one by one; None for one that takes a graph."""
+    return tuple(selection.selected_keys) if isinstance(selection, KeysAssetSelection) else None
+
+
+def metadata_in_project(repository: RepositoryDefinition, key: AssetKey) -> Mapping[str, Any]:
+    """Return the metadata of an asset's definition; empty for an asset that the project does not have."""
+    graph = repository.asset_graph
+    return graph.get(key).metadata if graph.has(key) else {}
+
+
+def group_in_project(repository: RepositoryDefinition, key: AssetKey) -> str | None:
+    """Return the group of an asset; None for an asset that the project does not have."""
+    graph = repository.asset_graph
+    return graph.get(key).group_name if graph.has(key) else None

@@ -1,0 +1,246 @@
+"""What a running step knows: its context, its assets, the partitions that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, cast
+
+from dagster import (
+    AssetCheckExecutionContext,
+    AssetExecutionContext,
+    AssetKey,
+    DagsterEventType,
+    DagsterInstance,
+    DagsterInvariantViolationError,
+    DataVersion,
+    InputContext,
+    OpExecutionContext,
+    OutputContext,
+    PartitionKeyRange,
+    PartitionsDefinition,
+    build_input_context,
+    build_output_context,
+)
+from dagster._core.definitions.partitions.context import partition_loading_context
+from dagster._core.execution.plan.handle import ResolvedFromDynamicStepHandle, StepHandle
+from dagster._core.types.dagster_type import resolve_dagster_type
+
+__all__ = [
+    "AssetOfStep",
+    "StepContext",
+    "add_asset_metadata",
+    "asset_groups",
+    "assets_of_step",
+    "attempt_of",
+    "compute_function",
+    "context_to_load",
+    "instance_of",
+    "mapping_of",
+    "materialization_at_start",
+    "metadata_in_step",
+    "metadata_of_checked",
+    "node_of",
+    "op_config",
+    "partitions_from",
+    "partitions_in_step",
+    "partitions_of_step",
+    "set_data_version",
+    "step_context",
+    "step_key",
+    "step_of",
+    "step_of_check",
+    "step_outputs",
+]
+
+
+StepContext = Any
+"""Dagster's ``StepExecutionContext``, which it does not export."""
+
+
+@dataclass(frozen=True)
+class AssetOfStep:
+    """What a step's definition says of one asset that it makes."""
+
+    key: AssetKey
+    group: str
+    code_version: str | None
+    parents: tuple[AssetKey, ...]
+    """Declared dependencies outside of the step, sorted."""
+    checks: frozenset[str] = frozenset()
+    """Names of the asset checks that are declared for it."""
+
+
+def step_context(context: InputContext | OutputContext) -> StepContext | None:
+    """Return the context of the running step; None outside of one (a test's bare context, a load by hand)."""
+    try:
+        return context.step_context
+    except DagsterInvariantViolationError:
+        return None
+
+
+def instance_of(context: OutputContext) -> DagsterInstance:
+    """Return the instance of the run that stores an output (an input's context has it publicly)."""
+    return context.step_context.instance
+
+
+def step_of(context: AssetExecutionContext | OpExecutionContext) -> StepContext:
+    """Return the context of the step that an asset's or an op's own context belongs to."""
+    return context.get_step_execution_context()
+
+
+def partitions_of_step(step: StepContext) -> tuple[PartitionsDefinition | None, tuple[str, ...]]:
+    """Return the partitioning of the step's assets and the partitions it makes; (None, ()) without any."""
+    definition = step.entity_partitions_def
+    if definition is None or not (step.has_partition_key or step.has_partition_key_range):
+        return None, ()
+    keys = definition.get_partition_keys_in_range(step.partition_key_range)
+    return definition, tuple(str(key) for key in keys)
+
+
+def step_of_check(context: AssetCheckExecutionContext) -> StepContext:
+    """Return the context of the step that runs a check."""
+    return context.get_step_execution_context()
+
+
+def partitions_in_step(step: StepContext, key: AssetKey) -> PartitionsDefinition | None:
+    """Return the partitioning of any asset that the step's job knows."""
+    layer = step.job_def.asset_layer
+    return layer.get(key).partitions_def if layer.has(key) else None
+
+
+def context_to_load(
+    step: StepContext, key: AssetKey, partition: str | None, manager: str, load_as: type | None
+) -> InputContext:
+    """Return the context with which an IO manager loads an asset, or a partition, outside of a step's inputs.
+
+    ``manager`` is the IO manager's resource key, whose configuration it gets. Nothing that is loaded so is
+    logged as an input.
+    """
+    config = step.resolved_run_config.resources[manager].config
+    definition = partitions_in_step(step, key)
+    layer = step.job_def.asset_layer
+    only = None if partition is None else PartitionKeyRange(partition, partition)
+    return build_input_context(
+        name=key.path[-1],
+        asset_key=key,
+        dagster_type=resolve_dagster_type(load_as or Any),
+        resource_config=config,
+        asset_partitions_def=definition,
+        asset_partition_key_range=only,
+        instance=step.instance,
+        upstream_output=build_output_context(
+            name=key.path[-1],
+            asset_key=key,
+            definition_metadata=layer.get(key).metadata if layer.has(key) else {},
+            resource_config=config,
+            asset_partitions_def=definition,
+            asset_partition_key_range=only,
+        ),
+    )
+
+
+def partitions_from(instance: DagsterInstance) -> AbstractContextManager[object]:
+    """Return a context in which partitions that are added at run time are looked up in ``instance``."""
+    return partition_loading_context(dynamic_partitions_store=instance)
+
+
+def attempt_of(step: StepContext) -> int:
+    """Return how often the step was tried before, 0 the first time."""
+    return int(step.previous_attempt_count)
+
+
+def step_key(step: StepContext) -> str:
+    """Return the key of the step: the node's path, with the mapping key of a mapped step."""
+    return str(step.step.key)
+
+
+def node_of(step: StepContext) -> str:
+    """Return the path of the step's node in its job, without a mapping key."""
+    return str(step.node_handle)
+
+
+def mapping_of(step_key: str) -> str | None:
+    """Return the mapping key of a step that is mapped over a dynamic output; None for any other."""
+    handle = StepHandle.parse_from_key(step_key)
+    return handle.mapping_key if isinstance(handle, ResolvedFromDynamicStepHandle) else None
+
+
+def materialization_at_start(step: StepContext, key: AssetKey) -> tuple[int, str] | None:
+    """Return the newest materialization of an input asset when the step began: its storage id and run.
+
+    Dagster has read it by then, to note which data versions the step's assets are made from; so this is no
+    query, as a rule. None where there is none.
+    """
+    found = step.maybe_fetch_and_get_input_asset_version_info(key)
+    if found is None or found.event_type is not DagsterEventType.ASSET_MATERIALIZATION:
+        return None
+    return found.storage_id, found.run_id
+
+
+def op_config(step: StepContext) -> Any:
+    """Return the step's own run config; None without one."""
+    return step.op_config
+
+
+def assets_of_step(step: StepContext) -> tuple[AssetOfStep, ...]:
+    """Return the assets that the step makes, those of its selection only."""
+    layer = step.job_def.asset_layer
+    keys = step.get_output_asset_keys()
+    found = []
+    for key in sorted(keys):
+        node = layer.get(key)
+        parents = tuple(sorted(parent for parent in node.parent_keys if parent not in keys))
+        checks = frozenset(check.name for check in node.check_keys)
+        found.append(AssetOfStep(key, node.group_name or "default", node.code_version, parents, checks))
+    return tuple(found)
+
+
+def asset_groups(step: StepContext) -> Mapping[AssetKey, str]:
+    """Return the group of every asset that the step's job can make."""
+    layer = step.job_def.asset_layer
+    return {key: layer.get(key).group_name or "default" for key in layer.executable_asset_keys}
+
+
+def step_outputs(step: StepContext) -> tuple[str, ...]:
+    """Return the names of the step's outputs."""
+    return tuple(output.name for output in step.step.step_outputs)
+
+
+def set_data_version(step: StepContext, key: AssetKey, version: str) -> None:
+    """Make ``version`` the data version of the asset's materialization that follows.
+
+    A version that the asset gives itself (``Output(data_version=…)``, or the tag) still wins.
+    """
+    step.set_data_version(key, DataVersion(version))
+
+
+def add_asset_metadata(
+    step: StepContext, key: AssetKey, partition: str | None, metadata: Mapping[str, Any]
+) -> None:
+    """Add metadata to the materialization of an asset, or of one partition; what the user put there stays."""
+    taken = step.get_asset_metadata(key, partition) or {}
+    step.add_asset_metadata(
+        {name: value for name, value in metadata.items() if name not in taken},
+        asset_key=key,
+        partition_key=partition,
+    )
+
+
+def compute_function(step: StepContext) -> Callable[..., Any] | None:
+    """Return the user's function behind the step; None for a step made without a decorator."""
+    function = getattr(step.op_def.compute_fn, "decorated_fn", None)
+    return cast("Callable[..., Any]", function) if callable(function) else None
+
+
+def metadata_in_step(step: StepContext, key: AssetKey) -> Mapping[str, Any]:
+    """Return the metadata of the definition of an asset that the step makes."""
+    metadata: Mapping[str, Any] = step.job_def.asset_layer.get(key).metadata
+    return metadata
+
+
+def metadata_of_checked(context: AssetCheckExecutionContext, key: AssetKey) -> Mapping[str, Any]:
+    """Return the metadata of the definition of the asset that a check is of; empty when it is not at hand."""
+    layer = context.job_def.asset_layer
+    return layer.get(key).metadata if layer.has(key) else {}
