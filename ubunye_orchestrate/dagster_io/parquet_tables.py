@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 from dagster import (
     InputContext,
     IOManager,
-    MultiPartitionKey,
     OutputContext,
 )
 from upath import UPath
@@ -22,9 +21,11 @@ from ubunye_orchestrate.dagster_io.forms import (
     concatenated,
     convert,
     form_of_annotation,
+    item_annotation,
     pandas_metadata,
 )
 from ubunye_orchestrate.dagster_io.panel import harmless
+from ubunye_orchestrate.dagster_io.places import partition_parts, table_parts
 from ubunye_orchestrate.dagster_io.reuse import Reused, reusable_hash
 from ubunye_orchestrate.dagster_io.values import columns_in_order, combined, inspect_value, not_hashed
 from ubunye_orchestrate.dagster_io.wrapper import WritesReceipts
@@ -39,7 +40,6 @@ from ubunye_orchestrate.errors import HashError, StorageError
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.hashing.frames import arrow_stream
 from ubunye_orchestrate.records.budget import fingerprint_within
-from ubunye_orchestrate.records.paths import safe_part
 from ubunye_orchestrate.records.settings import ReceiptSettings
 
 __all__ = ["ParquetTables"]
@@ -90,7 +90,9 @@ class ParquetTables(IOManager, WritesReceipts):
 
     def load_input(self, context: InputContext) -> Any:
         """Load a table as the input's annotation asks, and note what was read."""
-        form = form_of_annotation(context.dagster_type.typing_type)
+        wanted = context.dagster_type.typing_type
+        # Outputs of ops are collected one by one; an asset is one table.
+        form = form_of_annotation(wanted if context.has_asset_key else item_annotation(wanted))
         begun: OpenInput | None = None
         with harmless(context.log, "noting an input"):
             begun = self._writer.begin_input(context)
@@ -116,19 +118,20 @@ class ParquetTables(IOManager, WritesReceipts):
 
     def _paths(self, context: InputContext | OutputContext) -> dict[str | None, UPath]:
         """Return where the table is, or each partition of it."""
-        if not context.has_asset_key:
-            *folders, name = [safe_part(part) for part in context.get_identifier()]
-            return {None: self._base.joinpath(*folders, name + _SUFFIX)}
-        *folders, name = [safe_part(part) for part in context.asset_key.path]
-        if not context.has_asset_partitions:
-            return {None: self._base.joinpath(*folders, name + _SUFFIX)}
+        parts = table_parts(context)
+        if not context.has_asset_key or not context.has_asset_partitions:
+            return {None: self._file(parts)}
         return {
-            str(key): self._base.joinpath(*folders, name, *_partition_path(key))
+            str(key): self._file([*parts, *partition_parts(key)])
             for key in sorted(context.asset_partition_keys)
         }
 
+    def _file(self, parts: Sequence[str]) -> UPath:
+        *folders, name = parts
+        return self._base.joinpath(*folders, name + _SUFFIX)
+
     def _shown_folder(self, context: OutputContext) -> str:
-        return parquet.shown_path(self._base.joinpath(*[safe_part(part) for part in context.asset_key.path]))
+        return parquet.shown_path(self._base.joinpath(*table_parts(context)))
 
     # ------------------------------------------------------------------ storing
 
@@ -264,14 +267,6 @@ class ParquetTables(IOManager, WritesReceipts):
                 reused_from=None if reused is None else reused.run_ids,
             ),
         )
-
-
-def _partition_path(key: str) -> list[str]:
-    parts = [key]
-    if isinstance(key, MultiPartitionKey):
-        parts = [value for _, value in sorted(key.keys_by_dimension.items())]
-    *folders, name = [safe_part(part) for part in parts]
-    return [*folders, name + _SUFFIX]
 
 
 def _handed_over(tables: Mapping[str | None, pa.Table], form: Form) -> Any:
