@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from tests.jvm import FIRST_JDK_WITH_SHORTEST_TEXT, delta_jars, find_jdk
+from tests.jvm import FIRST_JDK_WITH_SHORTEST_TEXT, delta_jars, find_jdk, java_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,7 +74,18 @@ def _missing(message: str) -> NoReturn:
 
 
 @pytest.fixture(scope="session")
-def spark(jdk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark_jdk(request: pytest.FixtureRequest) -> Path:
+    """The home of the JDK that Spark runs on: ``UBUNYE_SPARK_JDK``, which may be an old one, else as ``jdk``."""
+    chosen = os.environ.get("UBUNYE_SPARK_JDK")
+    if chosen is None:
+        home: Path = request.getfixturevalue("jdk")
+        return home
+    assert java_version(Path(chosen)), f"UBUNYE_SPARK_JDK={chosen}: no Java there"
+    return Path(chosen)
+
+
+@pytest.fixture(scope="session")
+def spark(spark_jdk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A local Spark with Delta, whose session is in a time zone that is not UTC, which must never show."""
     import pyspark
     from pyspark.sql import SparkSession
@@ -86,6 +97,7 @@ def spark(jdk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark
 
     work = tmp_path_factory.mktemp("spark")
     settings = {
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # many short queries
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -101,7 +113,7 @@ def spark(jdk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark
         "spark.databricks.delta.snapshotPartitions": "1",
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_HOME", str(jdk))
+        patch.setenv("JAVA_HOME", str(spark_jdk))
         builder = SparkSession.builder.master("local[1]").appName("tests")
         for key, value in settings.items():
             builder = builder.config(key, value)
