@@ -75,7 +75,7 @@ def _missing(message: str) -> NoReturn:
 
 @pytest.fixture(scope="session")
 def spark_jdk(request: pytest.FixtureRequest) -> Path:
-    """The home of the JDK that Spark runs on: ``UBUNYE_SPARK_JDK``, which may be an old one, else as ``jdk``."""
+    """The home of the JDK that Spark runs on: ``UBUNYE_SPARK_JDK``, which may be old, else as ``jdk``."""
     chosen = os.environ.get("UBUNYE_SPARK_JDK")
     if chosen is None:
         home: Path = request.getfixturevalue("jdk")
