@@ -25,6 +25,7 @@ from dagster import (
     DynamicOutput,
     DynamicPartitionsDefinition,
     Failure,
+    Field,
     FilesystemIOManager,
     InMemoryIOManager,
     InputContext,
@@ -39,6 +40,7 @@ from dagster import (
     build_resources,
     define_asset_job,
     graph,
+    graph_asset,
     io_manager,
     job,
     materialize,
@@ -545,3 +547,43 @@ def test_the_materialization_that_an_input_had_when_the_step_began(project: Proj
     with DagsterInstance.ephemeral() as empty:
         materialize([raw, clean], instance=empty, resources={"io_manager": manager}, selection=[clean])
     assert seen[1] is None
+
+
+def test_the_graph_behind_an_asset_and_what_its_ops_have_stored(instance: DagsterInstance) -> None:
+    @op(config_schema={"a": Field(int, default_value=3)})
+    def early(one: int) -> int:
+        return one
+
+    @op
+    def late(value: int) -> int:
+        return value
+
+    @graph_asset
+    def backed(one: int) -> int:
+        return late(early(one))
+
+    def look(context: OutputContext) -> Any:
+        context.add_output_metadata({"stored": True})
+        step = context.step_context
+        return upstream.step_key(step), upstream.graphs_of_step(step)
+
+    probe = Probe(on_output=look)
+    result = run([one, backed], probe, instance)
+    found = dict(probe.seen)
+    assert found["one"] == {}
+    for key in ("backed.early", "backed.late"):
+        (graph_of_it,) = found[key].values()
+        assert graph_of_it.function is not None
+        assert graph_of_it.function.__name__ == "backed"
+        assert graph_of_it.configs == {"backed.early": {"a": 3}, "backed.late": None}
+    handled = upstream.outputs_handled(instance, result.run_id)
+    assert [(key, metadata["stored"].value) for key, metadata in handled] == [
+        ("one", True),
+        ("backed.early", True),
+        ("backed.late", True),
+    ]
+
+
+def test_the_node_of_a_step() -> None:
+    assert upstream.node_of_step_key("g.inner.op") == "g.inner.op"
+    assert upstream.node_of_step_key("g.op[a]") == "g.op"

@@ -27,6 +27,7 @@ from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.assembly import build_record, with_dagster
 from ubunye_orchestrate.dagster_io.baseline import latest_package
 from ubunye_orchestrate.dagster_io.expectation_checks import broken_rules
+from ubunye_orchestrate.dagster_io.graphs import whole_graph
 from ubunye_orchestrate.dagster_io.ledger import LEDGER, StepEntry, StepKey
 from ubunye_orchestrate.dagster_io.metadata import compact_receipt
 from ubunye_orchestrate.dagster_io.panel import harmless
@@ -241,7 +242,7 @@ class Closing:
         record = build_record(
             task,
             attempt.key,
-            entry,
+            None if entry is None else whole_graph(self._instance, entry, task.key),
             self._settings,
             [step_without_hash(task.name, "output")],
             job=self._run.job_name,

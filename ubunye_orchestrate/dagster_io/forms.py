@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ubunye_orchestrate.errors import StorageError
 
-__all__ = ["Form", "concatenated", "convert", "form_of_annotation", "pandas_metadata"]
+__all__ = ["Form", "concatenated", "convert", "form_of_annotation", "item_annotation", "pandas_metadata"]
 
 Kind = Literal["pandas", "arrow", "polars", "polars_lazy", "reader"]
 
@@ -44,6 +44,15 @@ class Form:
     def backend(self) -> str:
         """The library that the asset computes with."""
         return {"pandas": "pandas", "arrow": "pyarrow", "reader": "pyarrow"}.get(self.kind, "polars")
+
+
+def item_annotation(annotation: Any) -> Any:
+    """Return what each part of an input is to be that collects the outputs of several steps.
+
+    Its annotation is of all of them, ``list[pd.DataFrame]``.
+    """
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    return arguments[0] if origin is list and arguments else annotation
 
 
 def form_of_annotation(annotation: Any) -> Form:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from dagster import AssetKey
 
-from ubunye_orchestrate.dagster_io.upstream import AssetOfStep
+from ubunye_orchestrate.dagster_io.upstream import AssetOfStep, GraphOfAsset
 from ubunye_orchestrate.expectations.outcomes import Measure
 from ubunye_orchestrate.records.model import RunRecord, StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
@@ -76,6 +76,8 @@ class StepEntry:
     """Seconds since the epoch."""
     mark: float
     """``time.perf_counter`` when the step last left an IO manager; its own work counts from there."""
+    graphs: Mapping[AssetKey, GraphOfAsset] = field(default_factory=dict)
+    """Of an op in a graph: the graph of each asset that it is part of."""
     inputs: list[StepRecord] = field(default_factory=list)
     timings: list[dict[str, Any]] = field(default_factory=list)
     backend: str | None = None

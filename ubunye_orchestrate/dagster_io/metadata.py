@@ -67,6 +67,7 @@ _STEP_CORE = (
     "hash_scope",
     "lane_sums",
     "source_changed",
+    "made_by",
 )
 
 _OURS = "ubunye/"

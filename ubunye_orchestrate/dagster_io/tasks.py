@@ -101,6 +101,7 @@ def entry_of_step(step: upstream.StepContext, settings: ReceiptSettings, *, has_
         code_hash=folder_hash,
         started_at=began,
         mark=mark - (now - began),
+        graphs=upstream.graphs_of_step(step),
     )
     return LEDGER.add(entry, upstream.asset_groups(step))
 

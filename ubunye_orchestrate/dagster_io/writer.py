@@ -17,6 +17,7 @@ from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.assembly import build_record, with_dagster
 from ubunye_orchestrate.dagster_io.baseline import find_baseline
+from ubunye_orchestrate.dagster_io.graphs import maker_of, whole_graph
 from ubunye_orchestrate.dagster_io.ledger import StepEntry, Stored
 from ubunye_orchestrate.dagster_io.metadata import free_names
 from ubunye_orchestrate.dagster_io.panel import (
@@ -90,6 +91,8 @@ class OpenInput:
     name: str
     partitions: tuple[str, ...]
     producer: list[Producer] | None
+    made_by: str | None = None
+    """The op whose output it is, where it is no asset."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ class ReceiptWriter:
                 just_begun=None if entry.inputs else upstream.step_context(context),
             )
         name = asset_name(context.asset_key) if context.has_asset_key else context.name
-        return OpenInput(entry, name, partitions, producer)
+        return OpenInput(entry, name, partitions, producer, maker_of(context))
 
     def end_input(self, begun: OpenInput, read_seconds: float, read: TableRead) -> None:
         """Put what was read into the step's ledger; ``read_seconds`` are without the hash."""
@@ -150,6 +153,7 @@ class ReceiptWriter:
                 source_changed=changed,
                 source_note=read.note,
                 reused_from=read.reused_from,
+                made_by=begun.made_by,
             )
         )
         entry.timings.append(_timing(f"Reader:{self.manager}", read_seconds, "input", begun.name))
@@ -188,7 +192,7 @@ class ReceiptWriter:
         record = build_record(
             task,
             entry.key,
-            entry,
+            whole_graph(upstream.instance_of(context), entry, task.key),
             self.settings,
             [_output(task, whole, stored, None)],
             job=entry.job,

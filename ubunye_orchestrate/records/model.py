@@ -59,7 +59,7 @@ class Producer(_Stored):
 class StepRecord(_Stored):
     """One table that a run read or wrote."""
 
-    _left_out_when_empty = frozenset(["lane_sums", "hash_scope", "producer", "columns"])
+    _left_out_when_empty = frozenset(["lane_sums", "hash_scope", "producer", "columns", "made_by"])
 
     name: str
     """The asset (parts joined with ``/``) or the name of the input or output."""
@@ -92,6 +92,8 @@ class StepRecord(_Stored):
     """Ours: which rows were hashed."""
     producer: list[Producer] | None = None
     """Ours, inputs: the materializations that were read, one for each partition."""
+    made_by: str | None = None
+    """Ours, inputs that are no asset: the op of the run whose output was read, as its path in the job."""
     columns: list[tuple[str, str]] | None = None
     """Ours: name and canonical type of each column, sorted by name."""
 

@@ -27,12 +27,13 @@ def step_from_fingerprint(
     source_changed: bool | None = None,
     source_note: str | None = None,
     reused_from: str | None = None,
+    made_by: str | None = None,
 ) -> StepRecord:
     """Return the step of a table that was fingerprinted, or whose fingerprinting failed.
 
     ``scope`` says which rows were hashed and ``basis`` which pass over them; both stay empty when there is no
     data hash. Credentials in ``location`` are masked. ``reused_from`` is the run id of the receipt that the
-    hash was taken from.
+    hash was taken from; ``made_by`` the op whose output an input is that is no asset.
     """
     hashed = fingerprint.data_hash is not None
     sums = fingerprint.lane_sums
@@ -56,6 +57,7 @@ def step_from_fingerprint(
         lane_sums=None if sums is None else (str(sums[0]), str(sums[1])),
         hash_scope=scope if hashed else None,
         producer=None if producer is None else list(producer),
+        made_by=made_by,
         columns=list(fingerprint.columns) or None,
     )
 

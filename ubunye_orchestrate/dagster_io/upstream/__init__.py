@@ -14,6 +14,7 @@ from ubunye_orchestrate.dagster_io.upstream.events import (
     materializations_after,
     materializations_by_id,
     observations_after,
+    outputs_handled,
     planned_asset,
     report_observation,
 )
@@ -32,6 +33,7 @@ from ubunye_orchestrate.dagster_io.upstream.project import (
 )
 from ubunye_orchestrate.dagster_io.upstream.steps import (
     AssetOfStep,
+    GraphOfAsset,
     StepContext,
     add_asset_metadata,
     asset_groups,
@@ -39,12 +41,14 @@ from ubunye_orchestrate.dagster_io.upstream.steps import (
     attempt_of,
     compute_function,
     context_to_load,
+    graphs_of_step,
     instance_of,
     mapping_of,
     materialization_at_start,
     metadata_in_step,
     metadata_of_checked,
     node_of,
+    node_of_step_key,
     op_config,
     partitions_from,
     partitions_in_step,
@@ -59,6 +63,7 @@ from ubunye_orchestrate.dagster_io.upstream.steps import (
 
 __all__ = [
     "AssetOfStep",
+    "GraphOfAsset",
     "Job",
     "LegacyAssets",
     "StepContext",
@@ -72,6 +77,7 @@ __all__ = [
     "default_io_manager",
     "error_of",
     "function_of",
+    "graphs_of_step",
     "group_in_project",
     "head_of_event_log",
     "instance_of",
@@ -87,8 +93,10 @@ __all__ = [
     "metadata_in_step",
     "metadata_of_checked",
     "node_of",
+    "node_of_step_key",
     "observations_after",
     "op_config",
+    "outputs_handled",
     "partitions_from",
     "partitions_in_step",
     "partitions_of_step",

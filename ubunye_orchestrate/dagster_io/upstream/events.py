@@ -22,7 +22,7 @@ from dagster import (
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData,
 )
-from dagster._core.events import AssetObservationData, DagsterEvent
+from dagster._core.events import AssetObservationData, DagsterEvent, HandledOutputData
 
 __all__ = [
     "check_evaluation_on",
@@ -32,6 +32,7 @@ __all__ = [
     "materializations_after",
     "materializations_by_id",
     "observations_after",
+    "outputs_handled",
     "planned_asset",
     "report_observation",
 ]
@@ -68,6 +69,19 @@ def error_of(event: EventLogEntry) -> str | None:
 
 def _is_wrapper(class_name: str | None) -> bool:
     return class_name is not None and (class_name.startswith("DagsterExecution") or class_name in _WRAPPERS)
+
+
+def outputs_handled(
+    instance: DagsterInstance, run_id: str
+) -> Sequence[tuple[str, Mapping[str, MetadataValue]]]:
+    """Return the step key and the metadata of each output that a run has stored, oldest first: one query."""
+    found = []
+    for event in instance.all_logs(run_id, of_type={DagsterEventType.HANDLED_OUTPUT}):
+        handled = event.dagster_event
+        if handled is not None and handled.step_key is not None:
+            data = cast("HandledOutputData", handled.event_specific_data)
+            found.append((handled.step_key, data.metadata))
+    return found
 
 
 def planned_asset(event: EventLogEntry) -> tuple[AssetKey, list[str]]:

@@ -29,6 +29,7 @@ from dagster._core.types.dagster_type import resolve_dagster_type
 
 __all__ = [
     "AssetOfStep",
+    "GraphOfAsset",
     "StepContext",
     "add_asset_metadata",
     "asset_groups",
@@ -36,12 +37,14 @@ __all__ = [
     "attempt_of",
     "compute_function",
     "context_to_load",
+    "graphs_of_step",
     "instance_of",
     "mapping_of",
     "materialization_at_start",
     "metadata_in_step",
     "metadata_of_checked",
     "node_of",
+    "node_of_step_key",
     "op_config",
     "partitions_from",
     "partitions_in_step",
@@ -70,6 +73,16 @@ class AssetOfStep:
     """Declared dependencies outside of the step, sorted."""
     checks: frozenset[str] = frozenset()
     """Names of the asset checks that are declared for it."""
+
+
+@dataclass(frozen=True)
+class GraphOfAsset:
+    """The graph that makes an asset, of which a step runs one op."""
+
+    function: Callable[..., Any] | None
+    """The function that composes it; None for one that is put together by hand."""
+    configs: Mapping[str, Any]
+    """The run's config of each op that the asset is made by, by the path of its node."""
 
 
 def step_context(context: InputContext | OutputContext) -> StepContext | None:
@@ -159,6 +172,30 @@ def step_key(step: StepContext) -> str:
 def node_of(step: StepContext) -> str:
     """Return the path of the step's node in its job, without a mapping key."""
     return str(step.node_handle)
+
+
+def node_of_step_key(step_key: str) -> str:
+    """Return the path of the node that a step of this key runs: the key without a mapping key."""
+    return str(StepHandle.parse_from_key(step_key).node_handle)
+
+
+def graphs_of_step(step: StepContext) -> Mapping[AssetKey, GraphOfAsset]:
+    """Return the graph behind each asset that the step's graph makes; empty for a step outside of one.
+
+    An op in the middle of a graph makes no asset itself: it is part of all those of its graph.
+    """
+    if not step.is_in_graph_asset:
+        return {}
+    definition, layer = step.assets_def, step.job_def.asset_layer
+    ops = step.resolved_run_config.ops
+    function = getattr(definition.node_def, "composition_fn", None)
+    return {
+        key: GraphOfAsset(
+            function if callable(function) else None,
+            {str(handle): ops[str(handle)].config for handle in layer.upstream_dep_op_handles(key)},
+        )
+        for key in definition.keys
+    }
 
 
 def mapping_of(step_key: str) -> str | None:
