@@ -42,7 +42,7 @@ def spark_frame(session: Any, table: pa.Table) -> Any:
     if not places:
         return session.range(table.num_rows).select()
     columns = [[_wire_value(scalar) for scalar in column] for column in table.columns]
-    frame = session.createDataFrame(list(zip(*columns, strict=True)), schema, verifySchema=False)
+    frame = session.createDataFrame(list(zip(*columns, strict=True)), schema)
     names = count()
     values = [
         f"{_value(place, t, names)} as {place}" for place, t in zip(places, table.schema.types, strict=True)

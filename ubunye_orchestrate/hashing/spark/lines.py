@@ -112,6 +112,10 @@ def _object_of_json_writer(columns: list[Column], texts: ValueTexts, *first: str
 
 
 def _value_of_json_writer(column: Column, texts: ValueTexts) -> str:
+    if column.type.has_default:
+        # An expression that is not a bare name: the writer must not see the declaration.
+        value = texts.writable(column.accessible, column.accessible_type)
+        return case((f"{column.place} is not null", value))
     if not texts.rewrites(column.type):
         return column.place
     return texts.writable(column.accessible, column.accessible_type)

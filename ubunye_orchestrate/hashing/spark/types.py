@@ -31,6 +31,9 @@ _FLAT = {
     "NullType": ("null", "void"),
 }
 
+# Metadata of a column or field that is declared with a default.
+_DEFAULT = "EXISTS_DEFAULT"
+
 
 @dataclass(frozen=True)
 class SparkType:
@@ -60,6 +63,9 @@ class SparkType:
     opaque: bool = False
     """Whether this is a user-defined type: Spark's JSON writer sees its storage, an expression does not."""
 
+    has_default: bool = False
+    """Whether the column or field is declared with a default, for which the JSON writer writes its nulls."""
+
     def holds(self, *kinds: str) -> bool:
         """Whether this type, or one inside it at any depth, is of one of ``kinds``."""
         return self.has(lambda t: t.kind in kinds)
@@ -73,17 +79,17 @@ class SparkType:
         """Whether an expression can name every field by its own name.
 
         Spark resolves a field without regard to case unless the session says otherwise, and so cannot tell
-        ``a`` from ``A``.
+        ``a`` from ``A``. A field's declared default stays with it under its own name, not under another.
         """
         plain = all(name.isascii() and name.isidentifier() for name in self.fields)
         distinct = len({name.lower() for name in self.fields}) == len(self.fields)
-        return plain and distinct and all(t.accessible for t in self.inside)
+        return plain and distinct and all(t.accessible and not t.has_default for t in self.inside)
 
     def cast(self) -> SparkType:
         """Return the type that a value has once it is cast to ``sql``: the same but for the accessors."""
         return replace(
             self,
-            inside=tuple(t.cast() for t in self.inside),
+            inside=tuple(replace(t.cast(), has_default=False) for t in self.inside),
             accessors=tuple(f"f{n}" for n in range(len(self.fields))),
         )
 
@@ -100,14 +106,14 @@ def spark_columns(schema: Any) -> list[tuple[str, SparkType]]:
                 f"{count} columns have this name, and a row's line has one value a name: rename or drop some",
                 column=name,
             )
-    return [(_name(field), _column_type(field.dataType, field.name)) for field in schema.fields]
+    return [(_name(field), _column_type(field)) for field in schema.fields]
 
 
-def _column_type(spark_type: Any, column: str) -> SparkType:
+def _column_type(field: Any) -> SparkType:
     try:
-        return _type(spark_type, "")
+        return _field_type(field, "")
     except _UnsupportedError as e:
-        raise HashError(e.reason, column=column, type_name=spark_type.simpleString()) from None
+        raise HashError(e.reason, column=field.name, type_name=field.dataType.simpleString()) from None
 
 
 class _UnsupportedError(Exception):
@@ -123,6 +129,10 @@ def _name(field: Any) -> str:
     except UnicodeEncodeError as e:
         raise HashError(f"the name of a column or field is not valid Unicode ({name!r}); rename it") from e
     return name
+
+
+def _field_type(field: Any, path: str) -> SparkType:
+    return replace(_type(field.dataType, path), has_default=_DEFAULT in (field.metadata or {}))
 
 
 def _type(t: Any, path: str) -> SparkType:
@@ -171,7 +181,7 @@ def _struct_type(t: Any, path: str) -> SparkType:
             raise _UnsupportedError(
                 path, f"two fields of a struct are named {name!r}; one left out as null could not be told"
             )
-    inside = tuple(_type(field.dataType, f"{path}.{field.name}") for field in t.fields)
+    inside = tuple(_field_type(field, f"{path}.{field.name}") for field in t.fields)
     canonical = ",".join(f"{quoted_name(name)}:{i.name}" for name, i in zip(names, inside, strict=True))
     sql = ",".join(f"f{n}:{i.sql}" for n, i in enumerate(inside))
     return SparkType("struct", f"struct<{canonical}>", f"struct<{sql}>", inside, tuple(names), tuple(names))

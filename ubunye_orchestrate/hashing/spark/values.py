@@ -75,7 +75,7 @@ class ValueTexts:
 
     def rewrites(self, t: SparkType) -> bool:
         """Return whether values of a type must be rewritten for the JSON writer."""
-        if t.kind == "map" or t.accessors != t.fields:
+        if t.kind == "map" or t.accessors != t.fields or any(inside.has_default for inside in t.inside):
             return True
         return (t.kind in TIMES and not self._writer.times) or any(map(self.rewrites, t.inside))
 

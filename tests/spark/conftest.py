@@ -1,0 +1,57 @@
+"""A Spark Connect client of the tests' own Spark, and sessions that nobody else has set anything in."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NewSession = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def connect_address(spark: SparkSession) -> Iterator[str]:
+    """Where a Connect server in the JVM of the tests' Spark listens, on loopback."""
+    jvm = spark._jvm
+    settings = jvm.org.apache.spark.SparkEnv.get().conf()
+    settings.set("spark.connect.grpc.binding.address", "127.0.0.1")
+    settings.set("spark.connect.grpc.binding.port", "0")
+    service = jvm.org.apache.spark.sql.connect.service
+    service.SparkConnectService.start(spark._jsc.sc())
+    port = getattr(getattr(service, "SparkConnectService$"), "MODULE$").localPort()
+    yield f"sc://127.0.0.1:{port}"
+    nothing = jvm.scala.Option.empty()
+    service.SparkConnectService.stop(nothing, nothing)
+
+
+@pytest.fixture(params=["classic", "connect"])
+def new_session(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[NewSession]:
+    """Make sessions of one kind with settings of their own."""
+    if request.param == "connect":
+        address: str = request.getfixturevalue("connect_address")
+    opened: list[Any] = []
+
+    def make(**settings: str) -> Any:
+        session = _connect(address) if request.param == "connect" else spark.newSession()
+        if request.param == "connect":
+            opened.append(session)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # some settings are deprecated, and users have them all the same
+            for key, value in settings.items():
+                session.conf.set(key, value)
+        return session
+
+    yield make
+    for session in opened:
+        session.stop()
+
+
+def _connect(address: str) -> Any:
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    return ConnectSession.builder.remote(address).create()
