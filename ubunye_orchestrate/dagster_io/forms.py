@@ -16,7 +16,7 @@ from ubunye_orchestrate.errors import StorageError
 
 __all__ = ["Form", "concatenated", "convert", "form_of_annotation", "item_annotation", "pandas_metadata"]
 
-Kind = Literal["pandas", "arrow", "polars", "polars_lazy", "reader"]
+Kind = Literal["pandas", "arrow", "polars", "polars_lazy", "reader", "spark"]
 
 # (first part of the module, name) -> kind. By name, so that no library is imported to compare with.
 _KINDS: Mapping[tuple[str, str], Kind] = {
@@ -25,10 +25,12 @@ _KINDS: Mapping[tuple[str, str], Kind] = {
     ("pyarrow", "RecordBatchReader"): "reader",
     ("polars", "DataFrame"): "polars",
     ("polars", "LazyFrame"): "polars_lazy",
+    ("pyspark", "DataFrame"): "spark",
 }
 # In a file's metadata: the columns that were Arrow-backed in pandas. Its own metadata beside it tells only
 # some of them (no decimal), and some it cannot read back.
 _ARROW_BACKED = b"ubunye.arrow_backed"
+_BACKENDS = {"pandas": "pandas", "arrow": "pyarrow", "reader": "pyarrow", "spark": "spark"}
 _EXPECTED = "pd.DataFrame, pa.Table, pa.RecordBatchReader, pl.DataFrame, pl.LazyFrame, or dict[str, …] of one"
 
 
@@ -43,7 +45,7 @@ class Form:
     @property
     def backend(self) -> str:
         """The library that the asset computes with."""
-        return {"pandas": "pandas", "arrow": "pyarrow", "reader": "pyarrow"}.get(self.kind, "polars")
+        return _BACKENDS.get(self.kind, "polars")
 
 
 def item_annotation(annotation: Any) -> Any:
@@ -55,28 +57,34 @@ def item_annotation(annotation: Any) -> Any:
     return arguments[0] if origin is list and arguments else annotation
 
 
-def form_of_annotation(annotation: Any) -> Form:
-    """Return the form that an input's annotation asks for; a pandas frame without one.
+def form_of_annotation(
+    annotation: Any, *, manager: str = "ParquetIOManager", otherwise: Kind = "pandas"
+) -> Form:
+    """Return the form that an input's annotation asks for; ``otherwise`` without one.
 
-    ``dict[str, T]`` asks for the partitions one by one; ``T | None`` is ``T``. Raises StorageError for
-    anything that this IO manager does not make.
+    ``dict[str, T]`` asks for the partitions one by one; ``T | None`` is ``T``. ``manager`` is the name of the
+    IO manager; one that makes Spark frames makes them where nothing else is asked for. Raises StorageError
+    for anything that it does not make.
     """
     if _is_open(annotation):
-        return Form("pandas", False)
+        return Form(otherwise, False)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType):
         wanted = [argument for argument in arguments if argument is not type(None)]
         if len(wanted) == 1:
-            return form_of_annotation(wanted[0])
+            return form_of_annotation(wanted[0], manager=manager, otherwise=otherwise)
     elif annotation is dict or _is_mapping(origin):
-        element = form_of_annotation(arguments[1] if len(arguments) == 2 else Any)
+        wanted_of_each = arguments[1] if len(arguments) == 2 else Any
+        element = form_of_annotation(wanted_of_each, manager=manager, otherwise=otherwise)
         if not element.by_partition:
             return Form(element.kind, True)
     else:
         name = (getattr(annotation, "__module__", "").split(".")[0], getattr(annotation, "__name__", ""))
-        if name in _KINDS:
-            return Form(_KINDS[name], False)
-    raise StorageError(f"the input is annotated {annotation}; ParquetIOManager loads {_EXPECTED}")
+        kind = _KINDS.get(name)
+        if kind is not None and (kind != "spark" or otherwise == "spark"):
+            return Form(kind, False)
+    expected = f"a Spark DataFrame, {_EXPECTED}" if otherwise == "spark" else _EXPECTED
+    raise StorageError(f"the input is annotated {annotation}; {manager} loads {expected}")
 
 
 def convert(table: pa.Table, kind: Kind) -> Any:

@@ -81,6 +81,12 @@ class TableStored:
     """The location is a file or folder of this IO manager's own, to be shown as such."""
     taken: Mapping[str, Any] = field(default_factory=dict)
     """Metadata that the inner IO manager returned instead of adding it: its keys win too."""
+    recomputed: bool = False
+    """The rows were computed again for the hash."""
+    note: str | None = None
+    """Where the hashed rows are from, as ``source_note``."""
+    beside: Sequence[StepRecord] = ()
+    """Other outputs of the record: what else is known of the table that was stored."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +200,7 @@ class ReceiptWriter:
             entry.key,
             whole_graph(upstream.instance_of(context), entry, task.key),
             self.settings,
-            [_output(task, whole, stored, None)],
+            [_output(task, whole, stored, None), *stored.beside],
             job=entry.job,
             ended_at=time.time(),
             timings=own,
@@ -285,8 +291,10 @@ def _output(task: Task, part: Fingerprint, stored: TableStored, partition: str |
         part,
         format=stored.format,
         location=stored.location if partition is None else stored.locations.get(partition, stored.location),
+        basis="recomputed" if stored.recomputed else "materialised",
         scope=stored.scope,
         source_version=stored.versions.get(partition),
+        source_note=stored.note,
     )
 
 
