@@ -40,6 +40,8 @@ def build_record(
     """
     began = entry.started_at if entry is not None else started_at
     environment = current_environment()
+    if entry is not None and entry.java is not None:
+        environment = environment.model_copy(update={"java": entry.java})
     asset = task.asset
     code_version = asset.code_version if asset is not None else None
     checked = entry.checked.get(task.name) if entry is not None else None
@@ -71,6 +73,7 @@ def build_record(
         environment_hash=environment_hash(environment),
         timings=[*(entry.timings if entry is not None else ()), *checks, *timings],
         expectations=list(checked.results) if checked is not None else [],
+        time_zone=entry.time_zone if entry is not None else None,
         code=entry.code if entry is not None else None,
         dagster={
             "run_id": step.run_id,

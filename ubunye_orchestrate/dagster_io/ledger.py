@@ -81,6 +81,10 @@ class StepEntry:
     inputs: list[StepRecord] = field(default_factory=list)
     timings: list[dict[str, Any]] = field(default_factory=list)
     backend: str | None = None
+    java: str | None = None
+    """Version of the Java that Spark ran on, where the step used one."""
+    time_zone: str | None = None
+    """Of the Spark session that the step used."""
     stored: list[Stored] = field(default_factory=list)
     """In the order of their outputs."""
     measured: dict[str, Measure | str] = field(default_factory=dict)
