@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ubunye_orchestrate.dagster_io.receipts import Receipts as Receipts
     from ubunye_orchestrate.dagster_io.schedules import build_drift_schedule as build_drift_schedule
     from ubunye_orchestrate.dagster_io.sensors import build_drift_sensor as build_drift_sensor
+    from ubunye_orchestrate.dagster_io.spark_io_manager import SparkIOManager as SparkIOManager
+    from ubunye_orchestrate.dagster_io.spark_session import SparkResource as SparkResource
     from ubunye_orchestrate.dagster_io.wrapper import ReceiptsMixin as ReceiptsMixin
     from ubunye_orchestrate.dagster_io.wrapping import with_receipts as with_receipts
     from ubunye_orchestrate.errors import UbunyeError as UbunyeError
@@ -54,6 +56,8 @@ _EXPORTS = {
     "ReceiptsMixin": "dagster_io.wrapper",
     "RecordStore": "records.store",
     "RunRecord": "records.model",
+    "SparkIOManager": "dagster_io.spark_io_manager",
+    "SparkResource": "dagster_io.spark_session",
     "StepRecord": "records.model",
     "UbunyeError": "errors",
     "build_drift_checks": "dagster_io.checks",
@@ -84,6 +88,8 @@ __all__ = [
     "ReceiptsMixin",
     "RecordStore",
     "RunRecord",
+    "SparkIOManager",
+    "SparkResource",
     "StepRecord",
     "UbunyeError",
     "__version__",

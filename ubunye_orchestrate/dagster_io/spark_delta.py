@@ -1,0 +1,173 @@
+"""Delta tables through Spark, classic or Connect: one commit a write, hashed from the version that it made.
+
+A version of a Delta table never changes, so what is read from it later is what was committed, whatever
+others commit meanwhile. The commit is found in the table's history by the note that it carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ubunye_orchestrate.dagster_io.delta_evidence import USER_METADATA, delta_version
+from ubunye_orchestrate.dagster_io.spark_places import MissingTableError, Place, Rows, Stored, outside_error
+from ubunye_orchestrate.dagster_io.spark_session import delta_coordinates
+from ubunye_orchestrate.errors import StorageError
+from ubunye_orchestrate.hashing.spark.failures import reason
+
+__all__ = ["DeltaTables"]
+
+# Others' commits between ours and the look at the history: more than the first step holds is rare.
+_HISTORY_STEPS = (20, 1_000)
+_NOT_THERE = (
+    "DELTA_TABLE_NOT_FOUND",
+    "DELTA_MISSING_DELTA_TABLE",
+    "DELTA_PATH_DOES_NOT_EXIST",
+    "DELTA_TABLE_ONLY_OPERATION",
+    "PATH_NOT_FOUND",
+    "TABLE_OR_VIEW_NOT_FOUND",
+    "SCHEMA_NOT_FOUND",
+)
+_NO_DELTA = ("io.delta.", "DeltaCatalog", "DATA_SOURCE_NOT_FOUND", "PARSE_SYNTAX_ERROR")
+
+
+class DeltaTables:
+    """Writes and reads Delta tables by path or by name."""
+
+    format = "delta"
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """Take options for Spark's writer."""
+        self._options = options
+
+    def write(self, frame: Any, place: Place, note: str | None, rows: Rows | None, *, append: bool) -> Stored:
+        """Commit a frame: in place of the table, of the rows of some partitions, or (``append``) beside them.
+
+        ``note`` becomes the commit's user metadata, by which it is found again; no other commit has it.
+        Without one (outside of a run) nobody asks what was stored. Raises StorageError for rows outside of
+        ``rows``; what Spark says of the plan passes through.
+        """
+        session = frame.sparkSession
+        where = None if rows is None else rows.condition(frame)
+        writer = (frame if rows is None else rows.guarded(frame)).write.format(self.format)
+        writer = writer.mode("append" if append else "overwrite")
+        if where is None and not append:
+            writer = writer.option("overwriteSchema", "true")
+        elif where is not None and not append:
+            writer = writer.option("replaceWhere", where)
+        if rows is not None and not self._exists(session, place):
+            writer = writer.partitionBy(*rows.folders(frame))
+        for name, value in self._options.items():
+            writer = writer.option(name, value)
+        if note is not None:
+            writer = writer.option(USER_METADATA, note)
+        try:
+            _ = writer.save(place.path) if place.path is not None else writer.saveAsTable(place.name)
+        except Exception as e:
+            known = outside_error(e) or _no_delta(e, session)
+            if known is None:
+                raise
+            raise known from e
+        return self._committed(session, place, note, rows, append=append)
+
+    def resolve(self, session: Any, place: Place) -> dict[str, Any]:
+        """Return the newest version, as ``source_version``. Raises StorageError, MissingTableError."""
+        return delta_version(self._history(session, place, 1)[0])
+
+    def read(self, session: Any, place: Place, version: Mapping[str, Any]) -> Any:
+        """Return the table as it is in a version, whatever is committed later."""
+        number = int(version["version"])
+        if place.path is None:
+            return session.sql(f"select * from {place.name} version as of {number}")
+        return session.read.format(self.format).option("versionAsOf", number).load(place.path)
+
+    def _committed(
+        self, session: Any, place: Place, note: str | None, rows: Rows | None, *, append: bool
+    ) -> Stored:
+        try:
+            commit = None if note is None else self._commit_of(session, place, note)
+            if commit is None and append:
+                # Delta makes no commit of nothing.
+                version = self.resolve(session, place)
+                empty = self.read(session, place, version).limit(0)
+                return Stored(empty, version, "no row was appended, and no version made")
+            if commit is None:
+                why = "the commit is not in the table's history"
+                return Stored(None, {"kind": "none", "reason": why}, f"not hashed: {why}")
+            version = delta_version(commit)
+            stored = self.read(session, place, version)
+            told = f"hashed from version {version['version']}, which this run committed"
+            if append:
+                return self._appended(session, place, version, stored)
+            return Stored(stored if rows is None else rows.of(stored), version, told)
+        except Exception as e:  # noqa: BLE001 - the write has succeeded, so this is the receipt's trouble only
+            why = f"what was stored cannot be read back: {reason(e)}"
+            return Stored(None, {"kind": "none", "reason": why}, f"not hashed: {why}")
+
+    def _appended(self, session: Any, place: Place, version: dict[str, Any], stored: Any) -> Stored:
+        """Return the rows that an append added: those of the files that the version before has not."""
+        number = int(version["version"])
+        files = set(stored.inputFiles())
+        if number > 0:
+            files -= set(self.read(session, place, {"version": number - 1}).inputFiles())
+        added = stored.where(stored["_metadata.file_path"].isin(sorted(files)))
+        return Stored(added, version, f"hashed from the files that version {number} added")
+
+    def _commit_of(self, session: Any, place: Place, note: str) -> dict[str, Any] | None:
+        for limit in _HISTORY_STEPS:
+            history = self._history(session, place, limit)
+            found = next((commit for commit in history if commit.get(USER_METADATA) == note), None)
+            if found is not None or len(history) < limit:
+                return found
+        return None
+
+    def _history(self, session: Any, place: Place, limit: int) -> list[dict[str, Any]]:
+        """Return the newest commits, newest first."""
+        path = (place.path or "").replace("`", "``")
+        table = place.name if place.path is None else f"delta.`{path}`"
+        try:
+            # As a number: a timestamp would come in the zone of whoever collects it.
+            found = session.sql(f"describe history {table} limit {limit}").selectExpr(
+                "version",
+                "unix_millis(timestamp) as timestamp",
+                "operation",
+                "operationMetrics",
+                USER_METADATA,
+            )
+            commits = [row.asDict(recursive=True) for row in found.collect()]
+        except Exception as e:
+            known = _not_there(e, place) or _no_delta(e, session)
+            if known is None:
+                raise
+            raise known from e
+        if not commits:
+            raise MissingTableError(f"the Delta table {place.shown} has no version")
+        return commits
+
+    def _exists(self, session: Any, place: Place) -> bool:
+        try:
+            self._history(session, place, 1)
+        except MissingTableError:
+            return False
+        return True
+
+
+def _not_there(error: Exception, place: Place) -> StorageError | None:
+    if not any(f"[{name}" in str(error) for name in _NOT_THERE):
+        return None
+    return MissingTableError(
+        f"no Delta table {place.shown}; expected the table that the upstream asset stored; materialize it "
+        "first"
+    )
+
+
+def _no_delta(error: Exception, session: Any) -> StorageError | None:
+    """Return what to do about a Spark that does not know Delta; None for any other error."""
+    text = str(error)
+    if "delta" not in text.lower() or not any(name in text for name in _NO_DELTA):
+        return None
+    return StorageError(
+        f"this Spark ({session.version}) has no Delta: {reason(error).splitlines()[0]}; give it the jars "
+        f'(SparkResource(packages=["{delta_coordinates(session.version)}"]), jars=[…], or spark.jars of '
+        "the cluster), with Delta's extension and catalog set when it starts"
+    )

@@ -1,0 +1,111 @@
+"""Where a table of Spark's is: a path or a name in a catalog, and which of its rows are meant."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dagster import PartitionsDefinition
+
+from ubunye_orchestrate.dagster_io.spark_partitions import Columns, condition, folders_of, quoted
+from ubunye_orchestrate.errors import StorageError
+from ubunye_orchestrate.hashing.spark.sql import literal
+from ubunye_orchestrate.records.masking import mask_location
+
+__all__ = ["OUTSIDE", "MissingTableError", "Place", "Rows", "Stored", "base_of", "below", "outside_error"]
+
+OUTSIDE = "ubunye: rows outside of the partition"
+"""How the error begins that a frame raises, while it is written, at the first row of another partition."""
+
+
+class MissingTableError(StorageError):
+    """There is no table: the asset or partition was never stored here."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A table, by path or by name; exactly one of the two is there."""
+
+    path: str | None = None
+    """As Spark takes it."""
+    table: tuple[str, ...] = ()
+    """The parts of its name: catalog, schema, table, as many as were given."""
+
+    @property
+    def name(self) -> str:
+        """The table's name in SQL."""
+        return ".".join(quoted(part) for part in self.table)
+
+    @property
+    def shown(self) -> str:
+        """For records and messages, credentials masked."""
+        return ".".join(self.table) if self.path is None else mask_location(self.path)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of some partitions inside of a table that holds more."""
+
+    columns: Columns
+    definition: PartitionsDefinition
+    keys: tuple[str, ...]
+
+    def condition(self, frame: Any) -> str:
+        """Return the SQL condition of the rows; ``frame`` has the table's columns. Raises StorageError."""
+        return condition(frame, self.columns, self.definition, self.keys)
+
+    def of(self, frame: Any) -> Any:
+        """Return the frame's rows that are of these partitions."""
+        return frame.where(self.condition(frame))
+
+    def guarded(self, frame: Any) -> Any:
+        """Return the frame, which fails while it is computed at the first row of another partition.
+
+        Inside of the plan that is written, since a plan that is computed twice may give other rows.
+        """
+        named = ", ".join(self.keys[:3]) + (" …" if len(self.keys) > 3 else "")
+        columns = ", ".join(self.columns.values())
+        message = literal(f"{OUTSIDE} {named} ({columns}); filter them out, or store them with their own")
+        rows = self.condition(frame)
+        return frame.where(f"case when {rows} then true else raise_error({message}) end")
+
+    def folders(self, frame: Any) -> list[str]:
+        """Return the columns by which a new table is laid out."""
+        return folders_of(frame, self.columns)
+
+    def one_by_one(self) -> dict[str, Rows]:
+        """Return the rows of each partition."""
+        return {key: Rows(self.columns, self.definition, (key,)) for key in self.keys}
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a write left in the storage."""
+
+    frame: Any
+    """What was stored, read from there; None where it cannot be told from other rows, with the reason."""
+    version: dict[str, Any]
+    """As ``source_version``."""
+    note: str | None = None
+    """Where the hashed rows are from, in words."""
+    recomputed: bool = False
+    """The frame is the plan that was handed over, which is computed again."""
+
+
+def outside_error(error: Exception) -> StorageError | None:
+    """Return what the guard of ``Rows`` said, where an error of Spark's is its; else None."""
+    _, found, said = str(error).partition(OUTSIDE)
+    return StorageError(found + re.split(r" SQLSTATE|\n", said, maxsplit=1)[0]) if found else None
+
+
+def base_of(base: str) -> str:
+    """Return a base path as Spark takes it: a local one absolute, since its processes may stand elsewhere."""
+    return base.rstrip("/") if "://" in base or ":/" in base else os.path.abspath(base)
+
+
+def below(base: str, parts: Sequence[str]) -> Place:
+    """Return the place of a table in a folder below a base."""
+    return Place(path="/".join((base_of(base), *parts)))

@@ -1,0 +1,194 @@
+"""The ``SparkResource``: one Spark session for assets and IO managers, started when it is first used."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from dagster import ConfigurableResource
+from pydantic import Field
+
+from ubunye_orchestrate.errors import ConfigurationError
+from ubunye_orchestrate.hashing.spark.failures import reason
+
+__all__ = ["SparkResource", "delta_coordinates", "java_of", "time_zone_of"]
+
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+_TIME_ZONE = {"spark.sql.session.timeZone": "UTC"}
+
+_starting = threading.Lock()
+# Connect sessions of this process: each is a connection of its own, and a run should not open one a step.
+_remote_sessions: dict[tuple[str, tuple[tuple[str, str], ...]], Any] = {}
+
+
+class SparkResource(ConfigurableResource[Any]):
+    """One Spark session: a local or a cluster's, started here, or one behind a Connect URL.
+
+    A session that this process has already is taken as it is (``conf`` is applied to it as far as Spark
+    allows). One that is started here has its time zone in UTC and, with ``delta``, Delta's extension and
+    catalog; ``conf`` wins over both. It starts when it is first used, is shared by all that uses it in this
+    process, and lives as long as the process. ``SparkResource.of`` takes a session, or a builder, that you
+    made yourself.
+    """
+
+    remote: str | None = Field(default=None, description="URL of a Spark Connect server, sc://host:port.")
+    master: str | None = Field(default=None, description="Master to start a session on, e.g. local[4].")
+    app_name: str = Field(default="ubunye-orchestrate", description="Name of the application.")
+    conf: dict[str, Any] = Field(default_factory=dict, description="Spark's settings, by their names.")
+    jars: list[str] = Field(default_factory=list, description="Paths or URLs of jars (spark.jars).")
+    packages: list[str] = Field(
+        default_factory=list, description="Maven coordinates of jars, which Spark fetches as it starts."
+    )
+    delta: bool = Field(default=True, description="Set up Delta's extension and catalog.")
+
+    @classmethod
+    def of(cls, source: Any) -> SparkResource:
+        """Return a resource around a session of your own, classic or Connect, which is never changed.
+
+        ``source`` is the session, a ``SparkSession.builder``, or a function that returns a session; the last
+        two are called when the session is first used.
+        """
+        start = _starter(source)
+
+        class Given(cls):  # type: ignore[misc, valid-type]  # the class that it is called on
+            # Dagster makes new objects of a resource's class; what is kept on an object is lost.
+            def _start(self) -> Any:
+                return start()
+
+        Given.__name__, Given.__qualname__, Given.__doc__ = cls.__name__, cls.__qualname__, cls.__doc__
+        return Given()
+
+    @property
+    def session(self) -> Any:
+        """The session, started now where it was not.
+
+        Raises ConfigurationError where Spark is not installed, or cannot start or be reached, saying why.
+        """
+        with _starting:
+            return self._start()
+
+    def _start(self) -> Any:
+        try:
+            import pyspark
+        except ImportError as e:
+            raise ConfigurationError(
+                'PySpark is not installed; pip install "ubunye-orchestrate[spark]"'
+            ) from e
+        conf = {name: _text(value) for name, value in self.conf.items()}
+        if self.remote is not None:
+            return self._connect({**_TIME_ZONE, **conf})
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.appName(self.app_name)
+        if self.master is not None:
+            builder = builder.master(self.master)
+        if not _is_running():
+            defaults = {**_TIME_ZONE, **(_DELTA if self.delta else {})}
+            for name, values in (("spark.jars", self.jars), ("spark.jars.packages", self.packages)):
+                if values:
+                    defaults[name] = ",".join(values)
+            conf = {**defaults, **conf}
+        for name, value in conf.items():
+            builder = builder.config(name, value)
+        try:
+            return builder.getOrCreate()
+        except Exception as e:
+            raise _not_started(e, pyspark.__version__, self.packages) from e
+
+    def _connect(self, conf: dict[str, str]) -> Any:
+        assert self.remote is not None
+        key = (self.remote, tuple(sorted(conf.items())))
+        known = _remote_sessions.get(key)
+        if known is not None and not known.is_stopped:
+            return known
+        try:
+            # Not through pyspark.sql: a process that has a JVM gets no remote session from there.
+            from pyspark.sql.connect.session import SparkSession
+        except Exception as e:
+            raise ConfigurationError(
+                f'Spark Connect is not usable here ({reason(e)}); pip install "pyspark[connect]"'
+            ) from e
+        try:
+            session = SparkSession.builder.remote(self.remote).create()
+            for name, value in conf.items():
+                session.conf.set(name, value)
+        except Exception as e:
+            raise ConfigurationError(
+                f"no Spark Connect session at {self.remote}: {reason(e)}; check that the server runs, and "
+                "set static settings (extensions, catalogs, jars) on the server"
+            ) from e
+        _remote_sessions[key] = session
+        return session
+
+
+def delta_coordinates(spark_version: str) -> str:
+    """Return the Maven coordinates of Delta for a Spark version; its own version as far as it is known."""
+    major, minor = (int(part) for part in spark_version.split(".")[:2])
+    if major < 4:
+        return "io.delta:delta-spark_2.12:3.3.2"
+    if (major, minor) == (4, 0):
+        return "io.delta:delta-spark_2.13:4.0.0"
+    try:
+        version = importlib.metadata.version("delta-spark")
+    except importlib.metadata.PackageNotFoundError:
+        version = "<version of Delta>"
+    return f"io.delta:delta-spark_{major}.{minor}_2.13:{version}"
+
+
+def java_of(session: Any) -> str | None:
+    """Return the version of the driver's Java; None where the session does not tell (a shared cluster)."""
+    try:
+        query = "select java_method('java.lang.System', 'getProperty', 'java.version') from values (1)"
+        return str(session.sql(query).first()[0])
+    except Exception:  # noqa: BLE001 - services that share a JVM between users refuse it, each in its way
+        return None
+
+
+def time_zone_of(session: Any) -> str:
+    """Return the session's time zone."""
+    return str(session.conf.get("spark.sql.session.timeZone"))
+
+
+def _starter(source: Any) -> Callable[[], Any]:
+    if hasattr(source, "getOrCreate"):
+        return lambda: source.getOrCreate()
+    if hasattr(source, "sql") and hasattr(source, "read"):
+        return lambda: source
+    if callable(source):
+        return lambda: source()
+    raise ConfigurationError(
+        f"SparkResource.of got a {type(source).__name__}; expected a SparkSession, SparkSession.builder, or "
+        "a function that returns a session"
+    )
+
+
+def _is_running() -> bool:
+    from pyspark.sql import SparkSession
+
+    try:
+        return SparkSession.active() is not None
+    except Exception:  # noqa: BLE001 - it raises where there is none, each version its own
+        return False
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _not_started(error: Exception, spark_version: str, packages: list[str]) -> ConfigurationError:
+    if "JAVA_GATEWAY_EXITED" not in str(error):
+        return ConfigurationError(f"Spark {spark_version} cannot start: {reason(error)}")
+    home = os.environ.get("JAVA_HOME")
+    where = f"JAVA_HOME is {home}" if home else "JAVA_HOME is not set"
+    java = "17 or newer" if int(spark_version.split(".")[0]) >= 4 else "8, 11 or 17"
+    fetched = f", or its packages cannot be fetched ({', '.join(packages)})" if packages else ""
+    return ConfigurationError(
+        f"Spark {spark_version} found no Java that it can start ({where}){fetched}; expected Java {java}: "
+        "install one and set JAVA_HOME to its folder. What Java said is above this error"
+    )

@@ -1,0 +1,357 @@
+"""The Spark IO manager at work: what it stored is read from the storage and hashed there, by Spark.
+
+A Spark frame is a plan. Computed a second time for its hash it may give other rows (a random number, the
+clock, an input that moved), so the plan is computed once, by the write, and the hash is of what that stored.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Literal, Protocol
+
+from dagster import InputContext, IOManager, OutputContext
+
+from ubunye_orchestrate.dagster_io.delta_evidence import commit_note
+from ubunye_orchestrate.dagster_io.expecting import check_output, measure_input
+from ubunye_orchestrate.dagster_io.forms import Form, convert, form_of_annotation
+from ubunye_orchestrate.dagster_io.panel import harmless
+from ubunye_orchestrate.dagster_io.places import partition_parts, table_parts
+from ubunye_orchestrate.dagster_io.producers import ordered_partitions
+from ubunye_orchestrate.dagster_io.spark_partitions import partition_columns
+from ubunye_orchestrate.dagster_io.spark_places import MissingTableError, Place, Rows, Stored, below
+from ubunye_orchestrate.dagster_io.spark_session import java_of, time_zone_of
+from ubunye_orchestrate.dagster_io.tasks import task_of_output
+from ubunye_orchestrate.dagster_io.values import combined, inspect_value, not_hashed
+from ubunye_orchestrate.dagster_io.wrapper import WritesReceipts
+from ubunye_orchestrate.dagster_io.writer import OpenInput, OpenOutput, ReceiptWriter, TableRead, TableStored
+from ubunye_orchestrate.errors import StorageError
+from ubunye_orchestrate.hashing.api import fingerprint
+from ubunye_orchestrate.hashing.fingerprint import Fingerprint
+from ubunye_orchestrate.hashing.frames import native
+from ubunye_orchestrate.records.paths import task_name_for_asset
+from ubunye_orchestrate.records.settings import ReceiptSettings
+
+__all__ = ["Mode", "SparkTables", "Storage"]
+
+Mode = Literal["overwrite", "append"]
+
+_MANAGER = "SparkIOManager"
+_NAME = re.compile(r"\w+", re.ASCII)
+
+
+class Storage(Protocol):
+    """One way of storing tables, as this module needs it."""
+
+    format: str
+
+    def write(self, frame: Any, place: Place, note: str | None, rows: Rows | None, *, append: bool) -> Stored:
+        """Store a frame; what was stored comes back, read from there."""
+
+    def resolve(self, session: Any, place: Place) -> dict[str, Any]:
+        """Return the version of a table as it is now, as ``source_version``."""
+
+    def read(self, session: Any, place: Place, version: Mapping[str, Any]) -> Any:
+        """Return the table, in that version where the storage keeps versions."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A table, or the rows of some partitions of one, that is written or read in one piece."""
+
+    keys: tuple[str, ...]
+    """Of the partitions; empty for an asset without."""
+    place: Place
+    rows: Rows | None
+
+
+class SparkTables(IOManager, WritesReceipts):
+    """Stores and loads Spark frames. ``SparkIOManager`` documents the rules."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        session: Callable[[], Any],
+        settings: ReceiptSettings,
+        *,
+        base_path: str,
+        database: str | None,
+        mode: Mode,
+        name: str = _MANAGER,
+    ) -> None:
+        """Take the storage, how to get a session, where receipts go and where tables are."""
+        self._storage = storage
+        self._session = session
+        self._settings = settings
+        self._base = base_path
+        self._database = database
+        self._mode = mode
+        self._writer = ReceiptWriter(settings, name)
+
+    def handle_output(self, context: OutputContext, obj: Any) -> None:
+        """Store a frame (or a range's dict of frames) and write its receipt."""
+        begun: OpenOutput | None = None
+        with harmless(context.log, "beginning a receipt"):
+            begun = self._writer.begin_output(context)
+        parts = self._to_store(context, obj)
+        append = self._mode_of(context) == "append"
+        check_output(context, None if begun is None else begun.entry, obj)
+        started = time.perf_counter()
+        stored = [
+            (part, self._write(frame, part, self._note(context, begun, part), append=append))
+            for part, frame in parts
+        ]
+        seconds = time.perf_counter() - started
+        if begun is None:
+            return
+        with harmless(context.log, "writing the receipt"):
+            frame = parts[0][1]
+            begun.entry.java = begun.entry.java or java_of(frame.sparkSession)
+            begun.entry.time_zone = begun.entry.time_zone or time_zone_of(frame.sparkSession)
+            table = self._table_stored(context, stored, frame, append=append)
+            self._writer.end_output(context, begun, seconds, table)
+
+    def load_input(self, context: InputContext) -> Any:
+        """Load a table as the input's annotation asks, in the version that is resolved now, and note it."""
+        form = form_of_annotation(context.dagster_type.typing_type, manager=_MANAGER, otherwise="spark")
+        begun: OpenInput | None = None
+        with harmless(context.log, "noting an input"):
+            begun = self._writer.begin_input(context)
+        started = time.perf_counter()
+        session = self._session()
+        frames, versions = self._read(context, session, form)
+        values = {name: _brought(frame, form) for name, frame in frames.items()}
+        seconds = time.perf_counter() - started
+        if begun is not None:
+            with harmless(context.log, "measuring an input"):
+                measure_input(context, begun.entry, list(values.values()))
+            with harmless(context.log, "noting an input"):
+                begun.entry.java = begun.entry.java or java_of(session)
+                begun.entry.time_zone = begun.entry.time_zone or time_zone_of(session)
+                hashed = self._hash(values)
+                self._note_input(context, begun, seconds, form, hashed, versions)
+        given = {name or "": _as(value, form) for name, value in values.items()}
+        return given if form.by_partition else next(iter(given.values()), None)
+
+    # ------------------------------------------------------------------ places
+
+    def _place(self, context: InputContext | OutputContext, partition: Sequence[str] = ()) -> Place:
+        if self._database is None:
+            return below(self._base, [*table_parts(context), *partition])
+        path = context.asset_key.path if context.has_asset_key else context.get_identifier()
+        name = task_name_for_asset(path)
+        if not _NAME.fullmatch(name):
+            raise StorageError(
+                f"{'/'.join(path)} is no name of a table (got {name}; expected letters, digits and single "
+                "underscores); rename the asset, or store it by path"
+            )
+        return Place(table=(*self._database.split("."), name))
+
+    def _parts(self, context: InputContext | OutputContext, metadata: Mapping[str, Any]) -> list[_Part]:
+        """Return where the table is: in one piece where one table holds all partitions, else one by one."""
+        if not context.has_asset_key or not context.has_asset_partitions:
+            return [_Part((), self._place(context), None)]
+        keys = ordered_partitions(context)
+        columns = partition_columns(metadata, context.asset_partitions_def)
+        if columns is not None:
+            return [_Part(keys, self._place(context), Rows(columns, context.asset_partitions_def, keys))]
+        if self._database is not None:
+            raise StorageError(
+                f"{context.asset_key.to_user_string()} has partitions, and one table of a catalog holds them "
+                'all; expected the column that tells them apart: metadata={"partition_expr": "day"}'
+            )
+        by_text = {str(key): key for key in context.asset_partition_keys}
+        return [_Part((key,), self._place(context, partition_parts(by_text[key])), None) for key in keys]
+
+    # ------------------------------------------------------------------ storing
+
+    def _to_store(self, context: OutputContext, obj: Any) -> list[tuple[_Part, Any]]:
+        parts = self._parts(context, context.definition_metadata or {})
+        keys = [key for part in parts for key in part.keys]
+        if isinstance(obj, Mapping) and keys and {str(key) for key in obj} == set(keys):
+            alone = [one for part in parts for one in _one_by_one(part)]
+            return [(part, _frame(obj[part.keys[0]])) for part in alone]
+        if len(parts) == 1:
+            return [(parts[0], _frame(obj))]
+        got = f"a dict with the keys {sorted(map(str, obj))[:5]}" if isinstance(obj, Mapping) else _type(obj)
+        raise StorageError(
+            f"the run stores {len(parts)} partitions of {context.asset_key.to_user_string()} and got {got}; "
+            "expected a dict of frames with the partition keys as keys; or say which column tells the "
+            'partitions apart (metadata={"partition_expr": "day"}) to store them as one frame'
+        )
+
+    def _write(self, frame: Any, part: _Part, note: str | None, *, append: bool) -> Stored:
+        return self._storage.write(frame, part.place, note, part.rows, append=append)
+
+    def _mode_of(self, context: OutputContext) -> Mode:
+        mode: Any = (context.definition_metadata or {}).get("mode", self._mode)
+        if mode not in ("overwrite", "append"):
+            raise StorageError(f'the asset\'s metadata "mode" is {mode!r}; expected "overwrite" or "append"')
+        return "append" if mode == "append" else "overwrite"
+
+    def _note(self, context: OutputContext, begun: OpenOutput | None, part: _Part) -> str | None:
+        if begun is None:
+            return None
+        task = task_of_output(context, begun.entry)
+        receipt = f"{self._settings.usecase}/{task.package}/{task.task_name}/{task.run_id}"
+        asset = None if task.key is None else "/".join(task.key.path)
+        return commit_note(begun.entry.key.run_id, asset, part.keys, receipt)
+
+    def _table_stored(
+        self, context: OutputContext, stored: Sequence[tuple[_Part, Stored]], frame: Any, *, append: bool
+    ) -> TableStored:
+        prints: dict[str | None, Fingerprint] = {}
+        versions: dict[str | None, dict[str, Any]] = {}
+        places: dict[str | None, str] = {}
+        for part, one in stored:
+            for alone in _one_by_one(part):
+                key = alone.keys[0] if alone.keys else None
+                prints[key] = self._fingerprint(one, alone.rows if len(part.keys) > 1 else None)
+                versions[key], places[key] = one.version, part.place.shown
+        if len(prints) == 1:
+            prints = {None: next(iter(prints.values()))}
+            versions = {None: next(iter(versions.values()))}
+        first = stored[0][1]
+        scope = "stored_partition" if context.has_asset_partitions else "stored_table"
+        return TableStored(
+            parts=prints,
+            format=self._storage.format,
+            scope="passed_rows" if append else scope,  # type: ignore[arg-type]  # one of its literals
+            location=stored[0][0].place.shown if len(stored) == 1 else self._whole(context).shown,
+            locations={key: place for key, place in places.items() if key is not None},
+            versions=versions,
+            backend="spark",
+            columns=list(frame.columns),
+            is_file=self._database is None,
+            recomputed=first.recomputed,
+            note=first.note,
+        )
+
+    def _whole(self, context: OutputContext) -> Place:
+        return self._place(context)
+
+    def _fingerprint(self, stored: Stored, rows: Rows | None) -> Fingerprint:
+        if stored.frame is None:
+            return not_hashed(stored.note or "not hashed")
+        frame = stored.frame if rows is None else rows.of(stored.frame)
+        return fingerprint(frame, naive_timestamps=self._settings.naive_timestamps)
+
+    # ------------------------------------------------------------------ loading
+
+    def _read(
+        self, context: InputContext, session: Any, form: Form
+    ) -> tuple[dict[str | None, Any], dict[str, tuple[Place, dict[str, Any]]]]:
+        """Return the frames, by partition where they were asked for so, and the version of each place."""
+        upstream = context.upstream_output
+        metadata = (None if upstream is None else upstream.definition_metadata) or {}
+        skip_missing = bool((context.definition_metadata or {}).get("allow_missing_partitions"))
+        frames: dict[str | None, Any] = {}
+        versions: dict[str, tuple[Place, dict[str, Any]]] = {}
+        for part in self._parts(context, metadata):
+            try:
+                version = self._storage.resolve(session, part.place)
+                table = self._storage.read(session, part.place, version)
+            except MissingTableError as e:
+                if not (part.keys and skip_missing):
+                    raise
+                context.log.warning(f"ubunye: partition {', '.join(part.keys)} is skipped: {e}")
+                continue
+            versions[part.place.shown] = (part.place, version)
+            if part.rows is None:
+                frames[part.keys[0] if part.keys else None] = table
+            elif form.by_partition:
+                frames.update({key: rows.of(table) for key, rows in part.rows.one_by_one().items()})
+            else:
+                frames[None] = part.rows.of(table)
+        if not form.by_partition and len(frames) > 1:
+            frames = {None: reduce(lambda a, b: a.unionByName(b), frames.values())}
+        return frames, versions
+
+    def _hash(self, values: Mapping[str | None, Any]) -> Fingerprint:
+        if not self._settings.hash_inputs:
+            return not_hashed("not hashed: hash_inputs is off")
+        zone = self._settings.naive_timestamps
+        return combined({name or "": fingerprint(v, naive_timestamps=zone) for name, v in values.items()})
+
+    def _note_input(
+        self,
+        context: InputContext,
+        begun: OpenInput,
+        seconds: float,
+        form: Form,
+        hashed: Fingerprint,
+        versions: Mapping[str, tuple[Place, dict[str, Any]]],
+    ) -> None:
+        single = next(iter(versions.values())) if len(versions) == 1 else None
+        version: dict[str, Any] | None = None
+        at_hash: dict[str, Any] | None = None
+        note = None
+        if len(versions) > 1:
+            why = f"read from {len(versions)} tables, each of a version of its own"
+            version = {"kind": "none", "reason": why}
+        if single is not None:
+            version = single[1]
+            if version.get("kind") == "delta":
+                at_hash = version
+                note = f"pinned to version {version['version']}, for the hash and for the asset"
+            elif version.get("kind") == "files":
+                at_hash = self._storage.resolve(self._session(), single[0])
+        self._writer.end_input(
+            begun,
+            seconds,
+            TableRead(
+                fingerprint=hashed,
+                format=self._storage.format,
+                scope="stored_partition" if context.has_asset_partitions else "stored_table",
+                location=None if single is None else single[0].shown,
+                recomputed=form.kind == "spark",
+                backend=form.backend,
+                source_version=version,
+                source_version_at_hash=at_hash,
+                note=note,
+            ),
+        )
+
+
+def _one_by_one(part: _Part) -> list[_Part]:
+    """Return the partitions of a part, each alone."""
+    if len(part.keys) <= 1 or part.rows is None:
+        return [part]
+    return [_Part((key,), part.place, rows) for key, rows in part.rows.one_by_one().items()]
+
+
+def _frame(value: Any) -> Any:
+    if inspect_value(value).backend == "spark":
+        return native(value)
+    if value is None:
+        raise StorageError(
+            "got None; expected a Spark DataFrame; annotate the asset with '-> None' if it stores its data "
+            "itself"
+        )
+    raise StorageError(
+        f"got {_type(value)}; {_MANAGER} stores Spark DataFrames; make one of it (spark.createDataFrame), or "
+        'give the asset another IO manager (io_manager_key="…")'
+    )
+
+
+def _brought(frame: Any, form: Form) -> Any:
+    """Return the frame, or its rows as an Arrow table where the asset wants them in memory."""
+    if form.kind == "spark":
+        return frame
+    if not hasattr(frame, "toArrow"):
+        raise StorageError(
+            f"an input that is no Spark DataFrame ({form.kind}) needs PySpark 4, which brings rows over as "
+            "Arrow; annotate it as a Spark DataFrame"
+        )
+    return frame.toArrow()
+
+
+def _as(value: Any, form: Form) -> Any:
+    return value if form.kind == "spark" else convert(value, form.kind)
+
+
+def _type(value: object) -> str:
+    return f"a {type(value).__name__}"
