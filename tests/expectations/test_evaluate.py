@@ -24,6 +24,9 @@ from ubunye_orchestrate.expectations.rules import Rule
 LIBRARIES: dict[str, Callable[[pa.Table], Any]] = {
     "pyarrow": lambda table: table,
     "record batch": lambda table: table.combine_chunks().to_batches()[0],
+    "pyarrow views": lambda table: table.cast(
+        pa.schema([f.with_type(pa.string_view()) if f.type == pa.string() else f for f in table.schema])
+    ),
     "pandas": lambda table: table.to_pandas(),
     "pandas nullable": lambda table: table.to_pandas().convert_dtypes(),
     "pandas arrow": lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),

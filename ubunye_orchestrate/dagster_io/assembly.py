@@ -72,7 +72,7 @@ def build_record(
         environment=environment,
         environment_hash=environment_hash(environment),
         timings=[*(entry.timings if entry is not None else ()), *checks, *timings],
-        expectations=list(checked.results) if checked is not None else [],
+        expectations=[*_of_inputs(task, entry), *(checked.results if checked is not None else ())],
         time_zone=entry.time_zone if entry is not None else None,
         code=entry.code if entry is not None else None,
         dagster={
@@ -93,6 +93,15 @@ def build_record(
             "step_status": None,
         },
     )
+
+
+def _of_inputs(task: Task, entry: StepEntry | None) -> list[dict[str, Any]]:
+    """Return what became of the rules about what was read; an op of a graph has those of its asset too."""
+    if entry is None:
+        return []
+    names = [task.name, *(asset_name(key) for key in entry.graphs if task.key is None)]
+    found = [one for name in names for one in entry.checked_inputs.get(name, ())]
+    return [one for at, one in enumerate(found) if one not in found[:at]]
 
 
 def with_dagster(record: RunRecord, **fields: Any) -> RunRecord:

@@ -1,4 +1,4 @@
-"""The rules of an asset, held against its table before anything is written."""
+"""The rules of an asset, held against what it reads and against its table before anything is written."""
 
 from __future__ import annotations
 
@@ -9,13 +9,26 @@ from typing import Any
 from dagster import AssetKey, DagsterLogManager, InputContext, OutputContext
 
 from ubunye_orchestrate.dagster_io import upstream
+from ubunye_orchestrate.dagster_io.graphs import checked_by_other_ops
 from ubunye_orchestrate.dagster_io.ledger import Checked, StepEntry
+from ubunye_orchestrate.dagster_io.panel import harmless
 from ubunye_orchestrate.dagster_io.producers import asset_name
 from ubunye_orchestrate.errors import ExpectationError
 from ubunye_orchestrate.expectations.outcomes import Measure, Outcome
 from ubunye_orchestrate.expectations.rules import Rule, rules_in, rules_of_function, with_own_names
 
-__all__ = ["check_output", "check_table", "measure_input", "measure_read", "not_checked", "rules_of"]
+__all__ = [
+    "check_input",
+    "check_output",
+    "check_parts",
+    "check_read",
+    "check_table",
+    "measure_input",
+    "not_checked",
+    "parts_to_store",
+    "rules_of",
+    "rules_of_output",
+]
 
 
 def rules_of(step: upstream.StepContext, key: AssetKey | None) -> tuple[Rule, ...]:
@@ -36,20 +49,38 @@ def check_output(context: OutputContext, entry: StepEntry | None, value: object)
 
     Partitions that come as a dict are checked one by one.
     """
-    step = upstream.step_context(context)
-    if step is None:
-        return
-    key = context.asset_key if context.has_asset_key else None
-    rules = rules_of(step, key)
-    if not rules:
-        return
-    parts: Mapping[str | None, object] = {None: value}
+    check_parts(context, entry, parts_to_store(context, value))
+
+
+def parts_to_store(context: OutputContext, value: object) -> Mapping[str | None, object]:
+    """Return the tables in a value by partition, where it is a dict of them; else the value under None."""
     if isinstance(value, Mapping) and context.has_asset_partitions:
         keys = {str(one) for one in context.asset_partition_keys}
         if keys == {str(one) for one in value}:
-            parts = {str(name): part for name, part in value.items()}
+            return {str(name): part for name, part in value.items()}
+    return {None: value}
+
+
+def check_parts(context: OutputContext, entry: StepEntry | None, parts: Mapping[str | None, object]) -> None:
+    """Check the tables of an output, each as a frame or as a ``TableInParts``. Raises ExpectationError."""
+    rules = rules_of_output(context)
+    if not rules:
+        return
+    key = context.asset_key if context.has_asset_key else None
     name = context.name if key is None else asset_name(key)
+    if entry is not None and any(rule.input for rule in rules):
+        with harmless(context.log, "looking for what other ops have checked"):
+            checked = checked_by_other_ops(upstream.instance_of(context), entry, key)
+            entry.checked_inputs.setdefault(name, []).extend(checked)
     check_table(entry, name, rules, parts, context.log)
+
+
+def rules_of_output(context: OutputContext) -> tuple[Rule, ...]:
+    """Return the rules of what is stored, those about what was read for it among them."""
+    step = upstream.step_context(context)
+    if step is None:
+        return ()
+    return rules_of(step, context.asset_key if context.has_asset_key else None)
 
 
 def check_table(
@@ -59,70 +90,160 @@ def check_table(
     parts: Mapping[str | None, object],
     log: DagsterLogManager,
 ) -> None:
-    """Check a table, or each of its partitions, and note the results. Raises ExpectationError."""
-    # Here and not above: most steps have no rules, and Narwhals takes a while to load.
-    from ubunye_orchestrate.expectations.evaluate import evaluate, measure
-    from ubunye_orchestrate.expectations.reconciling import reconcile
+    """Check a table, or each of its partitions, and note the results. Raises ExpectationError.
 
+    A rule about an input that was not held against one by now has not passed.
+    """
     started = time.perf_counter()
+    of_output = [rule for rule in rules if not rule.input]
+    results, broken = _evaluated(of_output, parts, name)
+    for rule in of_output:
+        if rule.kind == "reconcile":
+            outcome = _reconciled(rule, {} if entry is None else entry.measured, parts, name)
+            results.append(outcome.as_record(name))
+            broken += [] if outcome.passed else [outcome]
+    held = {one["rule"] for one in entry.checked_inputs.get(name, ())} if entry is not None else set()
+    for rule in rules:
+        if rule.input and rule.name not in held:
+            outcome = Outcome(rule, passed=False, detail=f"not checked: no input {rule.input!r} was read")
+            results.append(outcome.as_record(rule.input))
+            # What another op of a graph has checked may have been cut from its receipt: that fails no run.
+            broken += [] if entry is not None and entry.graphs else [outcome]
+    if entry is not None:
+        entry.checked[name] = Checked(tuple(results), time.perf_counter() - started)
+    _settle(broken, "Expectations failed, so nothing was written", name, log)
+
+
+def check_input(context: InputContext, entry: StepEntry | None, parts: Mapping[str | None, object]) -> None:
+    """Hold what was read against the rules about this input, of all that the step makes.
+
+    ``parts`` are its partitions where they came one by one, else the input under None. What it holds in all
+    is noted, where a rule of an output is held against it. Raises ExpectationError, before the asset's
+    function gets the table.
+    """
+    step = upstream.step_context(context)
+    if step is None:
+        return
+    shown = asset_name(context.asset_key) if context.has_asset_key else context.name
+    check_read(step, entry, (shown, context.name), parts, context.log)
+
+
+def measure_input(context: InputContext, entry: StepEntry, parts: Sequence[object]) -> None:
+    """Note what an input holds in all, where a rule of the step's outputs is held against it."""
+    names = {context.name}
+    if context.has_asset_key:
+        names.add(asset_name(context.asset_key))
+    _note_measures(upstream.step_context(context), entry, names, parts)
+
+
+def check_read(
+    step: upstream.StepContext,
+    entry: StepEntry | None,
+    names: Sequence[str],
+    parts: Mapping[str | None, object],
+    log: DagsterLogManager,
+) -> None:
+    """As ``check_input``. ``names`` are those that a rule may call the table by, that of its record first."""
+    if entry is not None:
+        with harmless(log, "measuring an input"):
+            _note_measures(step, entry, set(names), list(parts.values()))
+    started = time.perf_counter()
+    held: list[tuple[Rule, list[dict[str, Any]]]] = []
+    broken: list[Outcome] = []
+    for task, key in _tasks(step).items():
+        for rule in rules_of(step, key):
+            if rule.input not in names:
+                continue
+            results = next((results for other, results in held if other == rule), None)
+            if results is None:
+                results, failed = _evaluated([rule], parts, names[0])
+                held.append((rule, results))
+                broken += failed
+            if entry is not None:
+                entry.checked_inputs.setdefault(task, []).extend(results)
+    if held and entry is not None:
+        seconds = round(time.perf_counter() - started, 6)
+        entry.timings.append({"step": f"Expectations:{entry.op}", "input": names[0], "seconds": seconds})
+        entry.mark = time.perf_counter()
+    _settle(broken, f"Expectations on input {names[0]} failed, so the step did not run", names[0], log)
+
+
+def _tasks(step: upstream.StepContext) -> Mapping[str, AssetKey | None]:
+    """Return what a step makes or has part in, by the name of its record: assets, or outputs of an op."""
+    made: dict[str, AssetKey | None] = {
+        asset_name(asset.key): asset.key for asset in upstream.assets_of_step(step)
+    }
+    if made:
+        return made
+    made.update((name, None) for name in upstream.step_outputs(step))
+    made.update((asset_name(key), key) for key in upstream.graphs_of_step(step))
+    return made
+
+
+def _evaluated(
+    rules: Sequence[Rule], parts: Mapping[str | None, object], name: str
+) -> tuple[list[dict[str, Any]], list[Outcome]]:
+    """Return what became of the rules on each part, as records have it, and what was broken."""
+    if not rules:
+        return [], []
+    # Here and not above: most steps have no rules, and Narwhals takes a while to load.
+    from ubunye_orchestrate.expectations.evaluate import evaluate
+    from ubunye_orchestrate.expectations.in_parts import TableInParts, evaluate_in_parts
+
     results: list[dict[str, Any]] = []
     broken: list[Outcome] = []
     for partition, part in parts.items():
-        outcomes = evaluate(rules, part)
-        for outcome in outcomes:
-            where = {} if partition is None else {"partition": partition}
-            results.append({**outcome.as_record(name), **where})
+        outcomes = evaluate_in_parts(rules, part) if isinstance(part, TableInParts) else evaluate(rules, part)
+        where = {} if partition is None else {"partition": partition}
+        results += [{**outcome.as_record(name), **where} for outcome in outcomes]
         broken += [outcome for outcome in outcomes if not outcome.passed]
-    read = entry.measured if entry is not None else {}
-    for rule in rules:
-        if rule.kind == "reconcile":
-            outcome = reconcile(rule, read, _total([measure(p, rule.columns) for p in parts.values()]), name)
-            results.append(outcome.as_record(name))
-            broken += [] if outcome.passed else [outcome]
-    if entry is not None:
-        entry.checked[name] = Checked(tuple(results), time.perf_counter() - started)
+    return results, broken
+
+
+def _reconciled(
+    rule: Rule, read: Mapping[str, Measure | str], parts: Mapping[str | None, object], name: str
+) -> Outcome:
+    from ubunye_orchestrate.expectations.reconciling import reconcile
+
+    return reconcile(rule, read, _total([_measured(part, rule.columns) for part in parts.values()]), name)
+
+
+def _measured(part: object, columns: Sequence[str]) -> Measure | str:
+    from ubunye_orchestrate.expectations.evaluate import measure
+    from ubunye_orchestrate.expectations.in_parts import TableInParts, measure_in_parts
+
+    return measure_in_parts(part, columns) if isinstance(part, TableInParts) else measure(part, columns)
+
+
+def _settle(broken: Sequence[Outcome], problem: str, name: str, log: DagsterLogManager) -> None:
+    """Warn of what may be, and raise ExpectationError for what may not."""
     failing = [outcome for outcome in broken if outcome.rule.severity == "fail"]
     for outcome in broken:
         if outcome.rule.severity == "warn":
             log.warning(f"ubunye: {name}: {_line(outcome)}")
     if failing:
-        lines = "".join(f"\n  {name}: {_line(outcome)}" for outcome in failing)
+        lines = "".join(f"\n  {outcome.rule.input or name}: {_line(outcome)}" for outcome in failing)
         raise ExpectationError(
-            f"Expectations failed, so nothing was written:{lines}\n"
-            'Fix the data or its source, or give the rule severity="warn" if this may be'
+            f'{problem}:{lines}\nFix the data or its source, or give the rule severity="warn" if this may be'
         )
 
 
-def measure_input(context: InputContext, entry: StepEntry, parts: Sequence[object]) -> None:
-    """Note what an input holds in all, where a rule of the step's outputs is held against it.
-
-    ``parts`` are its partitions where they came one by one, else the input alone.
-    """
-    names = {context.name}
-    if context.has_asset_key:
-        names.add(asset_name(context.asset_key))
-    measure_read(upstream.step_context(context), entry, names, parts)
-
-
-def measure_read(
+def _note_measures(
     step: upstream.StepContext, entry: StepEntry, names: Iterable[str], parts: Sequence[object]
 ) -> None:
-    """Note what a table that was read holds in all; ``names`` are those that a rule may call it by."""
-    keys: list[AssetKey | None] = [asset.key for asset in entry.assets]
-    rules = [rule for key in keys or [None] for rule in rules_of(step, key)]
+    """Note what a table that was read holds in all, where a rule of an output is held against it."""
+    rules = [rule for key in _tasks(step).values() for rule in rules_of(step, key)]
     for name in names:
         mine = [rule for rule in rules if rule.kind == "reconcile" and rule.options["input"] == name]
         if mine:
-            from ubunye_orchestrate.expectations.evaluate import measure
-
             columns = sorted({column for rule in mine for column in rule.columns})
-            entry.measured[name] = _total([measure(part, columns) for part in parts])
+            entry.measured[name] = _total([_measured(part, columns) for part in parts])
 
 
 def not_checked(name: str, rules: Iterable[Rule], reason: str) -> Checked:
     """Return results of rules that nobody checked: none has passed."""
     outcomes = [Outcome(rule, passed=False, detail=f"not checked: {reason}") for rule in rules]
-    return Checked(tuple(outcome.as_record(name) for outcome in outcomes), 0.0)
+    return Checked(tuple(outcome.as_record(outcome.rule.input or name) for outcome in outcomes), 0.0)
 
 
 def _total(measures: Sequence[Measure | str]) -> Measure | str:

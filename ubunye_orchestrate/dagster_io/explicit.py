@@ -12,7 +12,7 @@ from ubunye_orchestrate.dagster_io import metadata as keys
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.assembly import build_record
 from ubunye_orchestrate.dagster_io.baseline import find_baseline
-from ubunye_orchestrate.dagster_io.expecting import check_table, measure_read, not_checked, rules_of
+from ubunye_orchestrate.dagster_io.expecting import check_read, check_table, not_checked, rules_of
 from ubunye_orchestrate.dagster_io.ledger import StepEntry, Stored
 from ubunye_orchestrate.dagster_io.metadata import table_metadata
 from ubunye_orchestrate.dagster_io.panel import harmless, mirror, receipt_metadata, with_baseline
@@ -56,7 +56,7 @@ class ReceiptRun:
     ``with receipts.run(context) as run:``, then ``run.read(name, frame)`` for each table read and
     ``run.wrote(name, frame)`` for each one stored. At the end of the block the record is mirrored and the
     receipt stands on the asset's materialization; a block that fails leaves the record of a failure at the
-    end of the step. Nothing here fails the asset but a rule that ``run.expect`` finds broken.
+    end of the step. Nothing here fails the asset but a rule that ``run.read`` or ``run.expect`` finds broken.
     """
 
     def __init__(
@@ -97,6 +97,7 @@ class ReceiptRun:
         ``name`` is the upstream asset (``raw/orders``), so that it counts as that declared dependency, or any
         other name. A frame in memory is hashed, unless ``hash_inputs`` is off; a reader or a lazy frame is
         not touched. ``scope`` is ``stored_table`` where the frame is all that the upstream asset stored.
+        Raises ExpectationError where it breaks a rule about this input (``on_input``) of severity ``fail``.
         """
         with harmless(self._log, f"noting input {name}"):
             if self._entry is not None:
@@ -119,7 +120,7 @@ class ReceiptRun:
                     )
                 )
                 self._entry.backend = self._entry.backend or inspect_value(frame).backend
-                measure_read(self._step, self._entry, {name}, [frame])
+        check_read(self._step, self._entry, [name], {None: frame}, self._log)
         return frame
 
     def expect(self, frame: _Frame) -> _Frame:
@@ -185,7 +186,9 @@ class ReceiptRun:
             return
         if task.name not in entry.checked and (rules := rules_of(self._step, task.key)):
             reason = "the asset stores by itself; call run.expect(frame) before it does"
-            entry.checked[task.name] = not_checked(task.name, rules, reason)
+            held = {one["rule"] for one in entry.checked_inputs.get(task.name, ())}
+            left = [rule for rule in rules if rule.name not in held]
+            entry.checked[task.name] = not_checked(task.name, left, reason)
         main = self._main()
         entry.backend = inspect_value(main.frame).backend or entry.backend
         # Several tables, none called as the asset is: none of their hashes is the asset's.

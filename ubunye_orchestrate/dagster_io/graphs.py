@@ -21,7 +21,7 @@ from ubunye_orchestrate.records.evidence import config_hash
 from ubunye_orchestrate.records.model import RunRecord, StepRecord
 from ubunye_orchestrate.records.store import parse_time
 
-__all__ = ["maker_of", "whole_graph"]
+__all__ = ["checked_by_other_ops", "maker_of", "whole_graph"]
 
 _NO_FUNCTION = "the graph has no function of its own (made without a decorator)"
 # How far back one looks for what an op stored that a re-execution did not run again.
@@ -63,6 +63,19 @@ def whole_graph(instance: DagsterInstance, entry: StepEntry, key: AssetKey | Non
         code_hash=None if evidence is None else evidence.folder_hash,
         started_at=min(began),
     )
+
+
+def checked_by_other_ops(
+    instance: DagsterInstance, entry: StepEntry, key: AssetKey | None
+) -> list[dict[str, Any]]:
+    """Return what became of the rules about inputs that the graph's other ops have read; no graph, none."""
+    graph = entry.graphs.get(key) if key is not None else None
+    if graph is None:
+        return []
+    others = set(graph.configs) - {upstream.node_of_step_key(entry.key.step_key)}
+    receipts = _receipts(instance, entry.key.run_id, others)
+    found = [one for _, receipt in receipts for one in receipt.expectations if one.get("side") == "input"]
+    return [one for at, one in enumerate(found) if one not in found[:at]]
 
 
 def _receipts(instance: DagsterInstance, run_id: str, ops: set[str]) -> Sequence[tuple[str, RunRecord]]:

@@ -91,6 +91,8 @@ class StepEntry:
     """What inputs hold in all, by the name that a rule calls them; a text says why it is not known."""
     checked: dict[str, Checked] = field(default_factory=dict)
     """By the asset's name, or the output's."""
+    checked_inputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """What became of the rules about inputs, by the name of the asset (or output) that has them."""
 
 
 class Ledger:

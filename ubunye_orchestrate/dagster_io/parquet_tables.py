@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +17,7 @@ from dagster import (
 from upath import UPath
 
 from ubunye_orchestrate.dagster_io import parquet
-from ubunye_orchestrate.dagster_io.expecting import check_output, measure_input
+from ubunye_orchestrate.dagster_io.expecting import check_input, check_parts, parts_to_store
 from ubunye_orchestrate.dagster_io.forms import (
     Form,
     concatenated,
@@ -61,13 +63,27 @@ class ParquetTables(IOManager, WritesReceipts):
         begun: OpenOutput | None = None
         with harmless(context.log, "beginning a receipt"):
             begun = self._writer.begin_output(context)
-        check_output(context, None if begun is None else begun.entry, obj)
+        entry = None if begun is None else begun.entry
+        parts = parts_to_store(context, obj)
+        # What is not in memory is computed once, into files, and checked there before they have their names.
+        in_memory = all(inspect_value(part).nature not in ("lazy", "once") for part in parts.values())
+        if in_memory:
+            check_parts(context, entry, parts)
         tables = self._tables_to_store(context, obj)
         started = time.perf_counter()
-        prints: dict[str | None, Fingerprint] = {}
-        for partition, (path, value) in tables.items():
-            prints[partition] = self._store(context, path, value)
-        seconds = time.perf_counter() - started - sum(part.seconds for part in prints.values())
+        with ExitStack() as stack:
+            staged = {
+                name: self._stage(stack, context, path, value) for name, (path, value) in tables.items()
+            }
+            checked_at = time.perf_counter()
+            if not in_memory:
+                check_parts(context, entry, _in_parts(parts, staged))
+            checking = time.perf_counter() - checked_at
+            for one in staged.values():
+                one.commit()
+        prints = {name: one.fingerprint for name, one in staged.items()}
+        hashing = sum(part.seconds for part in prints.values())
+        seconds = time.perf_counter() - started - hashing - checking
         places = {name: parquet.shown_path(path) for name, (path, _) in tables.items()}
         first = next(iter(tables.values()))[1]
         if begun is None:
@@ -107,12 +123,15 @@ class ParquetTables(IOManager, WritesReceipts):
         tables = self._read(context, paths)
         seconds = time.perf_counter() - started
         if begun is not None:
-            with harmless(context.log, "measuring an input"):
-                measure_input(context, begun.entry, list(tables.values()))
             with harmless(context.log, "noting an input"):
                 hashed = self._hash(tables) if known is None else known.fingerprint
                 self._note(context, begun, seconds, paths, hashed, form, reused=known)
-        return _handed_over(tables, form)
+        value = _handed_over(tables, form)
+        parts: Mapping[str | None, Any] = value if form.by_partition else {None: value}
+        if form.kind == "polars_lazy":
+            parts = tables
+        check_input(context, None if begun is None else begun.entry, parts)
+        return value
 
     # ------------------------------------------------------------------ places
 
@@ -158,7 +177,9 @@ class ParquetTables(IOManager, WritesReceipts):
         versions = {name: parquet.files_version([path]) for name, (path, _) in tables.items()}
         return {None: next(iter(versions.values()))} if len(versions) == 1 else dict(versions)
 
-    def _store(self, context: OutputContext, path: UPath, value: Any) -> Fingerprint:
+    def _stage(
+        self, stack: ExitStack, context: OutputContext, path: UPath, value: Any
+    ) -> parquet.StagedTable:
         if value is None:
             raise StorageError(
                 "got None; expected a table; annotate the asset with '-> None' if it stores its data itself"
@@ -168,7 +189,8 @@ class ParquetTables(IOManager, WritesReceipts):
             schema = stream.schema
             if stream.library == "pandas":
                 schema = schema.with_metadata(pandas_metadata(value))
-            return parquet.write_table(path, schema, stream.batches, self._settings.budget)
+            staged = parquet.staged_table(path, schema, stream.batches, self._settings.budget)
+            return stack.enter_context(staged)
         except HashError as e:
             if inspect_value(value).nature == "other":
                 raise StorageError(
@@ -178,16 +200,17 @@ class ParquetTables(IOManager, WritesReceipts):
             if inspect_value(value).nature != "whole":
                 # It cannot be read a second time, and the source's own error is the one to see.
                 raise (e.__cause__ or e) from None
-            return self._store_unhashed(context, path, value, e)
+            return self._stage_unhashed(stack, context, path, value, e)
 
-    def _store_unhashed(
-        self, context: OutputContext, path: UPath, value: Any, reason: HashError
-    ) -> Fingerprint:
-        """Store a table that rows-v1 cannot hash, as Arrow converts it."""
+    def _stage_unhashed(
+        self, stack: ExitStack, context: OutputContext, path: UPath, value: Any, reason: HashError
+    ) -> parquet.StagedTable:
+        """Stage a table that rows-v1 cannot hash, as Arrow converts it."""
         context.log.warning(f"ubunye: the table is stored without a data hash: {reason}")
         table = _as_arrow_has_it(value)
-        parquet.write_table(path, table.schema, iter(table.to_batches()))
-        return not_hashed(str(reason), table.num_rows)
+        written = parquet.staged_table(path, table.schema, iter(table.to_batches()))
+        staged = stack.enter_context(written)
+        return replace(staged, fingerprint=not_hashed(str(reason), table.num_rows))
 
     # ------------------------------------------------------------------ loading
 
@@ -222,6 +245,8 @@ class ParquetTables(IOManager, WritesReceipts):
                 hashed = parquet.files_version(paths.values())
                 read = self._hash_files(paths)
                 self._note(context, begun, 0.0, paths, read, form, hashed)
+        parts = {name: parquet.in_parts(path) for name, path in paths.items()}
+        check_input(context, None if begun is None else begun.entry, parts)
         readers = {name: parquet.open_reader(path) for name, path in paths.items()}
         if form.by_partition:
             return {name or "": reader for name, reader in readers.items()}
@@ -277,6 +302,14 @@ def _handed_over(tables: Mapping[str | None, pa.Table], form: Form) -> Any:
     if len(tables) == 1:
         return convert(next(iter(tables.values())), form.kind)
     return convert(concatenated({name or "": table for name, table in tables.items()}), form.kind)
+
+
+def _in_parts(
+    parts: Mapping[str | None, object], staged: Mapping[str | None, parquet.StagedTable]
+) -> dict[str | None, object]:
+    """Return the staged tables for their rules, named as the parts of the value are."""
+    tables = [one.in_parts for one in staged.values()]
+    return dict(zip(parts if len(parts) == len(tables) else staged, tables, strict=True))
 
 
 def _chained(readers: Mapping[str | None, pa.RecordBatchReader]) -> pa.RecordBatchReader:

@@ -25,7 +25,7 @@ from dagster import (
 
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.closing import GroupOf, close_run
-from ubunye_orchestrate.dagster_io.expecting import check_output, measure_input
+from ubunye_orchestrate.dagster_io.expecting import check_input, check_output
 from ubunye_orchestrate.dagster_io.panel import harmless
 from ubunye_orchestrate.dagster_io.receipts import Receipts
 from ubunye_orchestrate.dagster_io.values import (
@@ -109,9 +109,6 @@ class ReceiptsIOManager(IOManager, WritesReceipts):
         value = self._inner.load_input(context)
         seconds = time.perf_counter() - started
         if begun is not None:
-            with harmless(context.log, "measuring an input"):
-                by_partition = begun.partitions and isinstance(value, Mapping)
-                measure_input(context, begun.entry, list(value.values()) if by_partition else [value])
             with harmless(context.log, "noting an input"):
                 read = TableRead(
                     fingerprint=self._hash_input(begun, value),
@@ -120,6 +117,8 @@ class ReceiptsIOManager(IOManager, WritesReceipts):
                     backend=_first_frame(begun.partitions, value).backend,
                 )
                 self._writer.end_input(begun, seconds, read)
+        by_partition = begun is not None and begun.partitions and isinstance(value, Mapping)
+        check_input(context, None if begun is None else begun.entry, value if by_partition else {None: value})
         return value
 
     def _hash_output(self, context: OutputContext, obj: Any) -> Mapping[str | None, Fingerprint]:

@@ -7,6 +7,12 @@
     @expect.between("quantity", min=1, max=100, severity="warn")
     def orders() -> pd.DataFrame: ...
 
+about what it reads, checked before the function runs::
+
+    @asset
+    @expect.not_null("order_id").on_input("orders")
+    def totals(orders: pd.DataFrame) -> pd.DataFrame: ...
+
 or in its metadata, for an asset without a function of its own::
 
     AssetSpec("orders", metadata=expect(expect.not_null("order_id"), expect.unique("order_id")))

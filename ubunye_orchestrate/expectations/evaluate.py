@@ -1,7 +1,8 @@
 """A table held against its rules, with Narwhals, whatever library the table is of.
 
 A table in memory is checked as it is. A lazy plan (Polars, Spark, DuckDB) is computed for the check and again
-when it is written: its results say ``checked: plan``, since a plan may give other rows the second time.
+when it is written: its results say ``checked: plan``, since a plan may give other rows the second time. Where
+what was written can be read before it takes the old table's place, that is checked instead: ``in_parts``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ubunye_orchestrate.expectations.pandera_schemas import check_schema
 from ubunye_orchestrate.expectations.patterns import java_pattern, plain_pattern
 from ubunye_orchestrate.expectations.rules import Rule
 
-__all__ = ["evaluate", "measure"]
+__all__ = ["evaluate", "measure", "rows_within"]
 
 _TEXTS = (nw.String, nw.Categorical, nw.Enum)
 
@@ -77,6 +78,12 @@ def measure(frame: object, columns: Sequence[str]) -> Measure | str:
         return _why(e)
 
 
+def rows_within(rule: Rule, total: int) -> Outcome:
+    """Return what became of a ``row_count`` rule on a table of so many rows."""
+    least, most = rule.options.get("min", 0), rule.options.get("max", total)
+    return Outcome(rule, least <= total <= most, int(not least <= total <= most), total)
+
+
 def _table(frame: object) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
     kind = type(frame)
     if kind.__module__.startswith("pandas") and kind.__name__ == "DataFrame":
@@ -85,6 +92,8 @@ def _table(frame: object) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
         import pyarrow as pa
 
         frame = pa.Table.from_batches([frame])
+    if type(frame).__module__.startswith("pyarrow") and type(frame).__name__ == "Table":
+        frame = _without_views(frame)
     try:
         table = nw.from_native(frame)  # type: ignore[call-overload]  # narwhals tells what it does not know
     except TypeError as e:
@@ -93,6 +102,17 @@ def _table(frame: object) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
         ) from e
     found: nw.DataFrame[Any] | nw.LazyFrame[Any] = table
     return found
+
+
+def _without_views(table: Any) -> Any:
+    """Return an Arrow table whose texts and bytes are of types that Arrow computes with."""
+    import pyarrow as pa
+
+    others = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    if not any(field.type in others for field in table.schema):
+        return table
+    fields = [field.with_type(others.get(field.type, field.type)) for field in table.schema]
+    return table.cast(pa.schema(fields))
 
 
 def _with_index_as_columns(frame: Any) -> Any:
@@ -106,8 +126,7 @@ def _with_index_as_columns(frame: Any) -> Any:
 
 def _check(rule: Rule, table: Any, columns: Mapping[str, Any], total: int) -> Outcome:
     if rule.kind == "row_count":
-        least, most = rule.options.get("min", 0), rule.options.get("max", total)
-        return Outcome(rule, least <= total <= most, int(not least <= total <= most), total)
+        return rows_within(rule, total)
     if rule.kind == "columns":
         return _check_columns(rule, columns)
     for column in rule.columns:

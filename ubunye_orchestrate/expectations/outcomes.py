@@ -24,10 +24,13 @@ class Outcome:
     on_plan: bool = False
     """A lazy plan was computed for the check; what is written is computed again."""
 
-    def as_record(self, output: str) -> dict[str, Any]:
-        """Return the entry of ``RunRecord.expectations``, its keys in the engine's order."""
+    def as_record(self, table: str) -> dict[str, Any]:
+        """Return the entry of ``RunRecord.expectations``, its keys in the engine's order.
+
+        ``table`` is the output; of a rule about an input that input, as the engine has it.
+        """
         entry: dict[str, Any] = {
-            "output": output,
+            "output": table,
             "rule": self.rule.name,
             "kind": self.rule.kind,
             "severity": self.rule.severity,
@@ -38,6 +41,8 @@ class Outcome:
         }
         if self.detail is not None:
             entry["detail"] = self.detail
+        if self.rule.input:
+            entry["side"] = "input"
         if self.on_plan:
             entry["checked"] = "plan"
         return entry

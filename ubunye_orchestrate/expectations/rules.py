@@ -42,6 +42,8 @@ class Rule:
     """What else the kind needs, as JSON has it."""
     schema: Any = field(default=None, compare=False, repr=False)
     """A pandera schema, of the kind ``schema``."""
+    input: str = ""
+    """The input that it is about: the upstream asset or the parameter. Empty: about what the asset makes."""
 
     def __post_init__(self) -> None:
         if self.severity not in get_args(Severity):
@@ -63,6 +65,20 @@ class Rule:
         setattr(function, _ATTRIBUTE, (self, *rules_of_function(function)))
         return cast("_Target", function)
 
+    def on_input(self, name: str) -> Rule:
+        """Return the rule as one about an input, which is held against it when it is read.
+
+        ``name`` is the upstream asset (``raw/orders``) or the parameter. A broken rule of severity ``fail``
+        fails the step before the asset's function runs. Raises ConfigurationError for ``reconcile``, which
+        is about both sides.
+        """
+        if self.kind == "reconcile" or not name:
+            raise ConfigurationError(
+                f"expect.{self.kind}(…).on_input({name!r}): expected a rule about one table and the name of "
+                'an input: expect.not_null("id").on_input("orders")'
+            )
+        return replace(self, input=name)
+
     def as_metadata(self) -> dict[str, Any]:
         """Return the rule as JSON. Raises ConfigurationError for a schema, which has no such form."""
         if self.schema is not None:
@@ -70,12 +86,14 @@ class Rule:
                 "expect.schema(…) holds an object, and metadata cannot; write it as a decorator: "
                 "@expect.schema(…) below @asset"
             )
+        about = {"input": self.input} if self.input else {}
         return {
             "kind": self.kind,
             "columns": list(self.columns),
             "severity": self.severity,
             "name": self.name,
             "options": dict(self.options),
+            **about,
         }
 
 
@@ -120,7 +138,7 @@ def with_own_names(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 
 def _rule(given: Mapping[str, Any]) -> Rule:
-    if set(given) != _FIELDS or given["kind"] not in _KINDS_IN_METADATA:
+    if set(given) - {"input"} != _FIELDS or given["kind"] not in _KINDS_IN_METADATA:
         raise TypeError("not a rule")
     return Rule(
         kind=given["kind"],
@@ -128,6 +146,7 @@ def _rule(given: Mapping[str, Any]) -> Rule:
         severity=given["severity"],
         name=str(given["name"]),
         options=dict(given["options"]),
+        input=str(given.get("input", "")),
     )
 
 
@@ -135,4 +154,4 @@ def _plain_name(rule: Rule) -> str:
     if rule.kind == "reconcile":
         what = f"{rule.columns[0]}_sum" if rule.columns else "rows"
         return f"{what}_from_{rule.options['input']}"
-    return "_".join([*rule.columns, rule.kind])
+    return "_".join([*([rule.input] if rule.input else []), *rule.columns, rule.kind])
