@@ -1,4 +1,4 @@
-"""The Spark IO manager on Delta: a receipt is of the version that the run committed, whatever its plan does."""
+"""The Spark IO manager on Delta: a receipt is of the version that its run committed, nothing else."""
 
 from __future__ import annotations
 
