@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ubunye_orchestrate.compare.comparison import SOURCE_MOVED, partition_keys
+from ubunye_orchestrate.compare.comparison import partition_keys
+from ubunye_orchestrate.compare.evidence import SOURCE_MOVED
 from ubunye_orchestrate.compare.findings import Change, Finding
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.compare.text import short_hash
