@@ -17,6 +17,7 @@ from dagster import AssetsDefinition, AssetSelection, Definitions, build_sensor_
 from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
 from ubunye_orchestrate.dagster_io.receipts import Receipts
 from ubunye_orchestrate.dagster_io.sensors import build_drift_sensor
+from ubunye_orchestrate.dagster_io.upstream import asset_events
 from ubunye_orchestrate.records.environment import current_environment
 
 from .conftest import Project
@@ -144,13 +145,20 @@ class Lab:
         return self.project.run(self.assets(), self.manager, raise_on_error=False, **options)
 
     def tick(self) -> Any:
-        """Look at what was materialized since the last look."""
-        context = build_sensor_context(
-            instance=self.project.instance,
-            cursor=self.cursor,
-            definitions=Definitions(assets=self.assets(), resources={"io_manager": self.manager}),
-        )
-        result = self.sensor.evaluate_tick(context)
+        """Look at what was materialized since the last look; as in a database and as in any other storage."""
+        definitions = Definitions(assets=self.assets(), resources={"io_manager": self.manager})
+
+        def look() -> Any:
+            context = build_sensor_context(
+                instance=self.project.instance, cursor=self.cursor, definitions=definitions
+            )
+            return self.sensor.evaluate_tick(context)
+
+        result = look()
+        with self.monkeypatch.context() as patched:
+            patched.setattr(asset_events, "_database_of", lambda instance: None)
+            other = look()
+        assert result == other, "what is read from the table and what Dagster unpacks are told apart"
         self.cursor = result.cursor
         return result
 

@@ -30,6 +30,7 @@ from dagster import (
     InMemoryIOManager,
     InputContext,
     IOManager,
+    MetadataValue,
     Output,
     OutputContext,
     RetryPolicy,
@@ -241,7 +242,7 @@ def test_the_event_log(instance: DagsterInstance) -> None:
     for day in (1, 2, 1):
         run([daily], InMemoryIOManager(), instance, partition_key=f"2024-01-0{day}")
     events = upstream.materializations_after(instance, 0, 10)
-    assert [(e.asset_key, e.partition_key) for e in events] == [
+    assert [(e.asset_key, e.partition) for e in events] == [
         (AssetKey("one"), None),
         (AssetKey("daily"), "2024-01-01"),
         (AssetKey("daily"), "2024-01-02"),
@@ -297,11 +298,20 @@ def test_partitions_from(instance: DagsterInstance) -> None:
 
 def test_observations_after(instance: DagsterInstance) -> None:
     for note in ("first", "second"):
-        instance.report_runless_asset_event(AssetObservation(asset_key="one", description=note))
+        instance.report_runless_asset_event(
+            AssetObservation(asset_key="one", metadata={"ubunye/note": MetadataValue.json(note)})
+        )
     events = upstream.observations_after(instance, 0, 10)
-    assert [e.asset_observation.description for e in events if e.asset_observation] == ["first", "second"]
+    assert [e.metadata["ubunye/note"] for e in events] == [b'"first"', b'"second"']
+    page = instance.fetch_observations(AssetKey("one"), limit=10, ascending=True)
+    assert [upstream.asset_event(record) for record in page.records] == list(events)
     assert list(upstream.observations_after(instance, events[0].storage_id, 10)) == list(events[1:])
     assert list(upstream.observations_after(instance, 0, 1)) == list(events[:1])
+
+
+def test_json_of() -> None:
+    assert upstream.json_of(MetadataValue.json({"a": [1, "b"]})) == b'{"a":[1,"b"]}'
+    assert upstream.json_of(MetadataValue.text("a")) == upstream.NotJson("TextMetadataValue")
 
 
 def test_job_is_both_forms_of_a_job() -> None:

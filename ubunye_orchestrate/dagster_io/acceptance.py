@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from dagster import (
@@ -11,10 +10,10 @@ from dagster import (
     AssetRecordsFilter,
     DagsterInstance,
     EventLogRecord,
-    JsonMetadataValue,
     MetadataValue,
 )
 
+from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.metadata import receipt_of_event
 from ubunye_orchestrate.errors import ConfigurationError, InvalidRecordError, RecordNotFoundError
 from ubunye_orchestrate.records.baselines import Acceptance, decode_acceptance
@@ -106,19 +105,19 @@ def said_since(instance: DagsterInstance, key: AssetKey, after: int) -> tuple[li
         cursor = page.cursor
 
 
-def acceptance_in(event: EventLogRecord) -> Acceptance | None:
+def acceptance_in(event: EventLogRecord | upstream.AssetEvent) -> Acceptance | None:
     """Return the acceptance that an observation holds, None when it is another kind of observation.
 
     Raises InvalidRecordError for one that cannot be read.
     """
-    observation = event.asset_observation
-    value = None if observation is None else observation.metadata.get(ACCEPTANCE)
-    if observation is None or value is None:
+    one = event if isinstance(event, upstream.AssetEvent) else upstream.asset_event(event)
+    if ACCEPTANCE not in one.metadata:
         return None
-    where = f"observation {event.storage_id} of {observation.asset_key.to_user_string()}"
-    if not isinstance(value, JsonMetadataValue):
-        raise InvalidRecordError(f"{where}: {ACCEPTANCE} is {type(value).__name__}; expected JSON")
-    return decode_acceptance(json.dumps(value.data).encode(), source=where)
+    value = one.metadata[ACCEPTANCE]
+    where = f"observation {one.storage_id} of {one.asset_key.to_user_string()}"
+    if isinstance(value, upstream.NotJson):
+        raise InvalidRecordError(f"{where}: {ACCEPTANCE} is {value.kind}; expected JSON")
+    return decode_acceptance(value, source=where)
 
 
 def storage_id_of(instance: DagsterInstance, said: Acceptance) -> int | None:

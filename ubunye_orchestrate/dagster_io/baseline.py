@@ -136,7 +136,7 @@ def _entry(said: Acceptance) -> Mapping[str, Any] | None:
     return {"run_id": said.run_id, "storage_id": said.storage_id}
 
 
-def _readable(event: EventLogRecord) -> RunRecord | None:
+def _readable(event: EventLogRecord | upstream.AssetEvent) -> RunRecord | None:
     try:
         return receipt_of_event(event)
     except InvalidRecordError:

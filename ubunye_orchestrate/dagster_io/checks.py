@@ -30,9 +30,9 @@ from ubunye_orchestrate.dagster_io.judging import (
     judge_event,
     report_metadata,
 )
-from ubunye_orchestrate.dagster_io.metadata import receipt_of_event
 from ubunye_orchestrate.dagster_io.paths import with_paths
 from ubunye_orchestrate.dagster_io.policies import Policies, PolicyGiven, policies
+from ubunye_orchestrate.dagster_io.seen import Seen
 from ubunye_orchestrate.dagster_io.selection import AssetGiven, AssetsGiven, keys_in
 from ubunye_orchestrate.errors import UbunyeError
 
@@ -76,12 +76,12 @@ def _check(key: AssetKey, policy_of: Policies, blocking: bool) -> AssetChecksDef
 
 def _result(context: AssetCheckExecutionContext, key: AssetKey, policy_of: Policies) -> AssetCheckResult:
     reports: list[DriftReport] = []
-    known: dict[int, EventLogRecord] = {}
+    seen = Seen(context.instance)
     not_judged: list[str] = []
     metadata = upstream.metadata_of_checked(context, key)
-    for event in _events(context, key):
+    for event in map(upstream.asset_event, _events(context, key)):
         try:
-            report = _judge(context, event, policy_of(key, metadata), known)
+            report = _judge(event, policy_of(key, metadata), seen)
             reports.append(_with_age(report, time.time()))
         except (NotJudgedError, UbunyeError) as e:
             not_judged.append(str(e))
@@ -94,7 +94,7 @@ def _result(context: AssetCheckExecutionContext, key: AssetKey, policy_of: Polic
             description=f"not judged: {why}",
             metadata={"ubunye/not_judged": MetadataValue.text(why)},
         )
-    reports = with_paths(context.instance, _accepted(context, key, reports), known)
+    reports = with_paths(_accepted(context, key, reports), seen)
     worst = max(reports, key=lambda one: (not one.passed, SEVERITIES.index(one.verdict.severity)))
     shown = report_metadata(worst)
     if not_judged:
@@ -117,18 +117,13 @@ def _events(context: AssetCheckExecutionContext, key: AssetKey) -> Iterable[Even
     return [event for event in recent if event.run_id == context.run.run_id]
 
 
-def _judge(
-    context: AssetCheckExecutionContext,
-    event: EventLogRecord,
-    policy: DriftPolicy,
-    known: dict[int, EventLogRecord],
-) -> DriftReport:
-    record = receipt_of_event(event)
+def _judge(event: upstream.AssetEvent, policy: DriftPolicy, seen: Seen) -> DriftReport:
+    seen.add([event])
+    record = seen.receipt(event.storage_id)
     if record is None:
         raise NotJudgedError("its materialization has no receipt (is its IO manager wrapped?)")
-    known[event.storage_id] = event
-    known.update(upstream.materializations_by_id(context.instance, events_named(record) - known.keys()))
-    return judge_event(event, record, known, policy)
+    seen.read(events_named(record))
+    return judge_event(event, record, seen, policy)
 
 
 def _with_age(report: DriftReport, now: float) -> DriftReport:

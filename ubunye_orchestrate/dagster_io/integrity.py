@@ -18,7 +18,6 @@ from dagster import (
     AssetKey,
     AssetRecordsFilter,
     AssetsDefinition,
-    EventLogRecord,
     MetadataValue,
     asset_check,
 )
@@ -125,20 +124,20 @@ class _Look:
     def all(self) -> list[_Stored]:
         return [self._one(partition, event) for partition, event in self._newest().items()]
 
-    def _newest(self) -> Mapping[str | None, EventLogRecord]:
+    def _newest(self) -> Mapping[str | None, upstream.AssetEvent]:
         """Return the newest materialization, or that of each partition that the asset still has."""
         instance = self.context.instance
         definition = upstream.partitions_in_step(upstream.step_of_check(self.context), self.key)
         if definition is None:
             events = instance.fetch_materializations(AssetRecordsFilter(asset_key=self.key), limit=1).records
-            return {None: events[0]} if events else {}
+            return {None: upstream.asset_event(events[0])} if events else {}
         made = instance.get_materialized_partitions(self.key)
         there = set(definition.get_partition_keys(dynamic_partitions_store=instance))
         ids = upstream.latest_materialization_ids(instance, self.key, sorted(made & there))
         events_by_id = upstream.materializations_by_id(instance, ids.values())
         return {partition: events_by_id[ids[partition]] for partition in sorted(ids)}
 
-    def _one(self, partition: str | None, event: EventLogRecord) -> _Stored:
+    def _one(self, partition: str | None, event: upstream.AssetEvent) -> _Stored:
         name = self.key.to_user_string() + ("" if partition is None else f"[{partition}]")
         try:
             record = receipt_of_event(event)
@@ -177,7 +176,7 @@ class _Look:
             return not_hashed(f"what was loaded is no table ({seen.what})")
         return fingerprint(value, naive_timestamps=self.zone)
 
-    def _judge(self, name: str, output: StepRecord, now: Fingerprint, event: EventLogRecord) -> _Stored:
+    def _judge(self, name: str, output: StepRecord, now: Fingerprint, event: upstream.AssetEvent) -> _Stored:
         if now.data_hash is not None and now.data_hash == output.data_hash:
             # Equal is equal, whatever way the rows took.
             return _Stored(name, "unchanged", "", event.run_id)

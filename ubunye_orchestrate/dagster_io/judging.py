@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dagster import AssetCheckSeverity, AssetKey, EventLogRecord, MetadataValue
+from dagster import AssetCheckSeverity, AssetKey, MetadataValue
 
 from ubunye_orchestrate.compare.comparison import compare_records
 from ubunye_orchestrate.compare.drift import judge, judge_custody, judge_first
@@ -14,7 +14,9 @@ from ubunye_orchestrate.compare.findings import Finding, Verdict
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.compare.render import markdown, summary
 from ubunye_orchestrate.dagster_io import metadata as keys
-from ubunye_orchestrate.dagster_io.baseline import BaselineKind, baseline_named, receipt_of_event
+from ubunye_orchestrate.dagster_io import upstream
+from ubunye_orchestrate.dagster_io.baseline import BaselineKind, baseline_named
+from ubunye_orchestrate.dagster_io.seen import Seen
 from ubunye_orchestrate.errors import InvalidRecordError
 from ubunye_orchestrate.records.baselines import Acceptance
 from ubunye_orchestrate.records.model import RunRecord, StepRecord
@@ -91,27 +93,25 @@ def events_named(record: RunRecord) -> set[int]:
 
 
 def judge_event(
-    event: EventLogRecord,
+    event: upstream.AssetEvent,
     record: RunRecord,
-    known: Mapping[int, EventLogRecord],
+    seen: Seen,
     policy: DriftPolicy,
 ) -> DriftReport:
     """Judge a materialization and the custody of its inputs.
 
-    ``known`` are the materializations that ``events_named`` asks for, as far as they are still there. Raises
+    ``seen`` has the materializations that ``events_named`` asks for, as far as they are still there. Raises
     NotJudgedError when the baseline is gone or cannot be read.
     """
-    kind, baseline = _baseline(record, known, policy)
+    kind, baseline = _baseline(record, seen, policy)
     verdict = (
         judge_first(record, policy) if baseline is None else judge(compare_records(baseline, record), policy)
     )
-    custody = [judge_custody(step, _stored(step, known), policy) for step in record.inputs if step.producer]
+    custody = [judge_custody(step, _stored(step, seen), policy) for step in record.inputs if step.producer]
     told = [finding for finding in custody if finding.kind != "custody_held"]
-    materialization = event.asset_materialization
-    assert materialization is not None, "only materializations are judged"
     return DriftReport(
-        asset_key=materialization.asset_key,
-        partition=None if materialization.partition is None else str(materialization.partition),
+        asset_key=event.asset_key,
+        partition=event.partition,
         run_id=event.run_id,
         storage_id=event.storage_id,
         timestamp=event.timestamp,
@@ -156,22 +156,20 @@ def _mappings(value: object) -> list[Mapping[str, Any]]:
 
 
 def _baseline(
-    record: RunRecord, known: Mapping[int, EventLogRecord], policy: DriftPolicy
+    record: RunRecord, seen: Seen, policy: DriftPolicy
 ) -> tuple[BaselineKind | None, RunRecord | None]:
     found = baseline_named(record.dagster, policy.baseline)
     if found is None:
         return None, None
     kind, named = found
     storage_id = named.get("storage_id")
-    event = known.get(storage_id) if isinstance(storage_id, int) else None
-    if event is None:
+    storage_id = storage_id if isinstance(storage_id, int) else None
+    if seen.event(storage_id) is None:
         which = "baseline" if kind == "previous" else f"baseline ({kind})"
-        raise NotJudgedError(
-            f"its {which}, materialization {storage_id} of run {named.get('run_id')}, is no longer in the "
-            "event log"
-        )
+        told = f"materialization {named.get('storage_id')} of run {named.get('run_id')}"
+        raise NotJudgedError(f"its {which}, {told}, is no longer in the event log")
     try:
-        baseline = receipt_of_event(event)
+        baseline = seen.receipt(storage_id)
     except InvalidRecordError as e:
         raise NotJudgedError(f"its baseline cannot be read: {e}") from e
     if baseline is None:
@@ -179,16 +177,10 @@ def _baseline(
     return kind, baseline
 
 
-def _stored(step: StepRecord, known: Mapping[int, EventLogRecord]) -> list[StepRecord]:
+def _stored(step: StepRecord, seen: Seen) -> list[StepRecord]:
     """Return the outputs that an input was read from, as their own receipts have them."""
     found: list[StepRecord] = []
     for producer in step.producer or ():
-        event = known.get(producer.storage_id) if producer.storage_id is not None else None
-        if event is None:
-            continue
-        try:
-            record = receipt_of_event(event)
-        except InvalidRecordError:
-            continue
+        record = seen.readable(producer.storage_id)
         found += [output for output in (record.outputs if record else ()) if output.name == step.name]
     return found

@@ -13,16 +13,16 @@ from typing import Any
 
 from dagster import (
     EventLogRecord,
-    JsonMetadataValue,
     MetadataValue,
     TableColumn,
     TableSchema,
     TableSchemaMetadataValue,
 )
 
+from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.errors import InvalidRecordError
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
-from ubunye_orchestrate.records.codec import decode
+from ubunye_orchestrate.records.codec import decode_dumped
 from ubunye_orchestrate.records.model import RunRecord
 
 __all__ = [
@@ -100,22 +100,24 @@ def receipt_of(metadata: Mapping[str, MetadataValue], *, source: str) -> RunReco
     newer version than this package reads.
     """
     value = metadata.get(RECEIPT)
-    if value is None:
-        return None
-    if not isinstance(value, JsonMetadataValue):
-        raise InvalidRecordError(
-            f"{source}: {RECEIPT} is {type(value).__name__}; expected JSON; another program uses this key"
-        )
-    return decode(json.dumps(value.data).encode(), source=source)
+    return None if value is None else _receipt(upstream.json_of(value), source)
 
 
-def receipt_of_event(event: EventLogRecord) -> RunRecord | None:
+def receipt_of_event(event: EventLogRecord | upstream.AssetEvent) -> RunRecord | None:
     """Return the receipt of a materialization, None without one. InvalidRecordError: it cannot be read."""
-    materialization = event.asset_materialization
-    if materialization is None:
-        return None
-    where = f"materialization {event.storage_id} of {materialization.asset_key.to_user_string()}"
-    return receipt_of(materialization.metadata, source=where)
+    one = event if isinstance(event, upstream.AssetEvent) else upstream.asset_event(event)
+    where = f"materialization {one.storage_id} of {one.asset_key.to_user_string()}"
+    if one.error is not None:
+        raise InvalidRecordError(f"{where} cannot be read ({one.error})")
+    return _receipt(one.metadata[RECEIPT], where) if RECEIPT in one.metadata else None
+
+
+def _receipt(said: bytes | upstream.NotJson, source: str) -> RunRecord:
+    if isinstance(said, upstream.NotJson):
+        raise InvalidRecordError(
+            f"{source}: {RECEIPT} is {said.kind}; expected JSON; another program uses this key"
+        )
+    return decode_dumped(said, source=source)
 
 
 def table_metadata(

@@ -12,7 +12,6 @@ from dagster import (
     AssetCheckSeverity,
     AssetKey,
     DefaultSensorStatus,
-    EventLogRecord,
     MetadataValue,
     RunRequest,
     SensorDefinition,
@@ -32,7 +31,6 @@ from ubunye_orchestrate.dagster_io.judging import (
     judge_event,
     report_metadata,
 )
-from ubunye_orchestrate.dagster_io.metadata import receipt_of_event
 from ubunye_orchestrate.dagster_io.paths import with_paths
 from ubunye_orchestrate.dagster_io.policies import Policies, PolicyGiven, policies
 from ubunye_orchestrate.dagster_io.remediation import (
@@ -41,6 +39,7 @@ from ubunye_orchestrate.dagster_io.remediation import (
     runs_that_remediate,
     with_key_and_tags,
 )
+from ubunye_orchestrate.dagster_io.seen import Seen
 from ubunye_orchestrate.dagster_io.selection import AssetsGiven, Selection, selection_of
 from ubunye_orchestrate.errors import InvalidRecordError, UbunyeError
 from ubunye_orchestrate.records.baselines import Acceptance
@@ -147,15 +146,14 @@ class _Tick:
         if not events and not said:
             return SensorResult(cursor=cursor.text(), skip_reason=_NOTHING)
         metadata = self.selection.resolve(self.context)
-        receipts = self._receipts(events, metadata)
-        named = {storage_id for _, record in receipts for storage_id in events_named(record)} | said.keys()
-        known = {event.storage_id: event for event in events}
-        known.update(upstream.materializations_by_id(instance, named - known.keys()))
+        seen = Seen(instance, events)
+        receipts = self._receipts(events, seen, metadata)
+        seen.read({storage_id for _, record in receipts for storage_id in events_named(record)} | said.keys())
         for event, record in receipts:
-            cursor = self._judge(event, record, known, metadata, cursor)
+            cursor = self._judge(event, record, seen, metadata, cursor)
         self.reports = [replace(report, accepted=said.get(report.storage_id)) for report in self.reports]
-        self._follow(known)
-        self._take(said, known, metadata)
+        self._follow(seen)
+        self._take(said, seen, metadata)
         self._tell()
         self._remedy()
         words = self._words()
@@ -169,7 +167,7 @@ class _Tick:
             skip_reason=None if self.requests else words,
         )
 
-    def _said(self, observations: Sequence[EventLogRecord]) -> dict[int, Acceptance]:
+    def _said(self, observations: Sequence[upstream.AssetEvent]) -> dict[int, Acceptance]:
         """Return what was accepted and pinned, by the storage id of the materialization."""
         said: dict[int, Acceptance] = {}
         for event in observations:
@@ -182,27 +180,26 @@ class _Tick:
                 said[one.storage_id] = one
         return said
 
-    def _follow(self, known: Mapping[int, EventLogRecord]) -> None:
+    def _follow(self, seen: Seen) -> None:
         try:
-            self.reports = with_paths(self.context.instance, self.reports, known)
+            self.reports = with_paths(self.reports, seen)
         except Exception:  # noqa: BLE001 - the findings stand without their path
             self.context.log.error(f"ubunye: following the changes failed\n{traceback.format_exc()}")
 
     def _take(
         self,
         said: Mapping[int, Acceptance],
-        known: Mapping[int, EventLogRecord],
+        seen: Seen,
         metadata: Mapping[AssetKey, Mapping[str, Any]],
     ) -> None:
         """Report the check of runs that were judged before and are accepted now."""
         judged = {report.storage_id for report in self.reports}
         for storage_id, one in said.items():
-            event = known.get(storage_id)
-            key = None if event is None else event.asset_key
-            if event is None or key is None or storage_id in judged or key not in metadata:
+            event = seen.event(storage_id)
+            if event is None or storage_id in judged or event.asset_key not in metadata:
                 continue
-            self.accepted.append(_acceptance(event, key, one))
-            self.remarks.append(f"{key.to_user_string()}: run {one.run_id} was {_by(one)}.")
+            self.accepted.append(_acceptance(event, one))
+            self.remarks.append(f"{event.asset_key.to_user_string()}: run {one.run_id} was {_by(one)}.")
 
     def _remedy(self) -> None:
         """Request what the remediation wants run, but not for runs that it has requested itself."""
@@ -225,15 +222,18 @@ class _Tick:
                 self.remarks.append(f"A run is requested for {where}.")
 
     def _receipts(
-        self, events: Sequence[EventLogRecord], metadata: Mapping[AssetKey, Mapping[str, Any]]
-    ) -> list[tuple[EventLogRecord, RunRecord]]:
+        self,
+        events: Sequence[upstream.AssetEvent],
+        seen: Seen,
+        metadata: Mapping[AssetKey, Mapping[str, Any]],
+    ) -> list[tuple[upstream.AssetEvent, RunRecord]]:
         found = []
         for event in events:
             key = event.asset_key
-            if key is None or key not in metadata:
+            if key not in metadata:
                 continue
             try:
-                record = receipt_of_event(event)
+                record = seen.receipt(event.storage_id)
             except InvalidRecordError as e:
                 self._cannot(key, str(e))
                 continue
@@ -245,16 +245,15 @@ class _Tick:
 
     def _judge(
         self,
-        event: EventLogRecord,
+        event: upstream.AssetEvent,
         record: RunRecord,
-        known: Mapping[int, EventLogRecord],
+        seen: Seen,
         metadata: Mapping[AssetKey, Mapping[str, Any]],
         cursor: DriftCursor,
     ) -> DriftCursor:
         key = event.asset_key
-        assert key is not None, "only events of assets are judged"
         try:
-            report = judge_event(event, record, known, self.policy_of(key, metadata[key]))
+            report = judge_event(event, record, seen, self.policy_of(key, metadata[key]))
         except (NotJudgedError, UbunyeError) as e:
             self._cannot(key, str(e))
             return cursor
@@ -331,9 +330,9 @@ def _evaluation(report: DriftReport) -> AssetCheckEvaluation:
     )
 
 
-def _acceptance(event: EventLogRecord, key: AssetKey, said: Acceptance) -> AssetCheckEvaluation:
+def _acceptance(event: upstream.AssetEvent, said: Acceptance) -> AssetCheckEvaluation:
     return upstream.check_evaluation_on(
-        key,
+        event.asset_key,
         CHECK_NAME,
         passed=True,
         severity=AssetCheckSeverity.WARN,

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from ubunye_orchestrate.errors import InvalidRecordError, NewerRecordError
 from ubunye_orchestrate.records.model import AS_READ, RECORD_VERSION, RunRecord
 
-__all__ = ["MAX_RECORD_BYTES", "decode", "encode", "json_object", "refuse_foreign_values"]
+__all__ = ["MAX_RECORD_BYTES", "decode", "decode_dumped", "encode", "json_object", "refuse_foreign_values"]
 
 MAX_RECORD_BYTES = 64 * 1024 * 1024
 """A file above this is refused unread: 2,000 columns and 500 inputs make a few megabytes."""
@@ -46,15 +46,35 @@ def decode(data: bytes, *, source: str) -> RunRecord:
         remedy = "upgrade ubunye-orchestrate to read it"
         raise NewerRecordError(_message(source, found, f"version {RECORD_VERSION} or older", remedy))
     try:
-        # From the JSON text, since only there a strict model takes a list for a tuple.
-        text = data.removeprefix(_BOM)
-        record = RunRecord.model_validate_json(text, strict=True, context=AS_READ)
+        return _validated(data.removeprefix(_BOM))
     except ValidationError as e:
         first = e.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or "the record"
         found = f"{field} {_shown(first['input'])}"
         raise InvalidRecordError(_message(source, found, first["msg"], _REMEDY)) from e
-    if "record_version" not in value:
+
+
+def decode_dumped(data: bytes, *, source: str) -> RunRecord:
+    """Return the same for a text that ``pydantic_core.to_json`` made of a value, in half the time.
+
+    Such a text needs no second reading: a number that JSON does not have stands there by its name.
+    """
+    if len(data) <= MAX_RECORD_BYTES and b"NaN" not in data and b"Infinity" not in data:
+        try:
+            record = _validated(data)
+        except ValidationError:
+            pass
+        else:
+            if 1 <= record.record_version <= RECORD_VERSION:
+                return record
+    # It is no record that is read, as a rule, and there it is said why.
+    return decode(data, source=source)
+
+
+def _validated(text: bytes) -> RunRecord:
+    # From the JSON text, since only there a strict model takes a list for a tuple.
+    record = RunRecord.model_validate_json(text, strict=True, context=AS_READ)
+    if "record_version" not in record.model_fields_set:
         record = record.model_copy(update={"record_version": 1})
         record.model_fields_set.discard("record_version")
     return record

@@ -6,14 +6,20 @@ each function on a real instance, so that an upgrade that moves one of them fail
 
 from __future__ import annotations
 
+from ubunye_orchestrate.dagster_io.upstream.asset_events import (
+    AssetEvent,
+    NotJson,
+    asset_event,
+    json_of,
+    materializations_after,
+    materializations_by_id,
+    observations_after,
+)
 from ubunye_orchestrate.dagster_io.upstream.events import (
     check_evaluation_on,
     error_of,
     head_of_event_log,
     latest_materialization_ids,
-    materializations_after,
-    materializations_by_id,
-    observations_after,
     outputs_handled,
     planned_asset,
     report_observation,
@@ -62,12 +68,15 @@ from ubunye_orchestrate.dagster_io.upstream.steps import (
 )
 
 __all__ = [
+    "AssetEvent",
     "AssetOfStep",
     "GraphOfAsset",
     "Job",
     "LegacyAssets",
+    "NotJson",
     "StepContext",
     "add_asset_metadata",
+    "asset_event",
     "asset_groups",
     "assets_of_step",
     "attempt_of",
@@ -81,6 +90,7 @@ __all__ = [
     "group_in_project",
     "head_of_event_log",
     "instance_of",
+    "json_of",
     "keeps_values_whole",
     "keys_in_project",
     "keys_named_by",

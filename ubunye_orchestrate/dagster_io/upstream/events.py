@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from dagster import (
@@ -15,8 +15,6 @@ from dagster import (
     DagsterInstance,
     DagsterRun,
     EventLogEntry,
-    EventLogRecord,
-    EventRecordsFilter,
     MetadataValue,
 )
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
@@ -29,17 +27,11 @@ __all__ = [
     "error_of",
     "head_of_event_log",
     "latest_materialization_ids",
-    "materializations_after",
-    "materializations_by_id",
-    "observations_after",
     "outputs_handled",
     "planned_asset",
     "report_observation",
 ]
 
-
-# SQLite allows 32,766 variables in a statement, older builds 999.
-_IDS_AT_ONCE = 500
 
 # What Dagster puts around a user's exception; those that begin with DagsterExecution too.
 _WRAPPERS = (
@@ -97,43 +89,6 @@ def planned_asset(event: EventLogEntry) -> tuple[AssetKey, list[str]]:
 def head_of_event_log(instance: DagsterInstance) -> int:
     """Return the storage id of the newest event of any run; 0 for an empty log."""
     return instance.event_log_storage.get_maximum_record_id() or 0
-
-
-def materializations_after(
-    instance: DagsterInstance, storage_id: int, limit: int
-) -> Sequence[EventLogRecord]:
-    """Return at most ``limit`` materializations of any asset after ``storage_id``, oldest first: 1 query"""
-    return instance.event_log_storage.get_event_records(
-        EventRecordsFilter(event_type=DagsterEventType.ASSET_MATERIALIZATION, after_cursor=storage_id),
-        limit=limit,
-        ascending=True,
-    )
-
-
-def observations_after(instance: DagsterInstance, storage_id: int, limit: int) -> Sequence[EventLogRecord]:
-    """Return at most ``limit`` observations of any asset after ``storage_id``, oldest first: one query."""
-    return instance.event_log_storage.get_event_records(
-        EventRecordsFilter(event_type=DagsterEventType.ASSET_OBSERVATION, after_cursor=storage_id),
-        limit=limit,
-        ascending=True,
-    )
-
-
-def materializations_by_id(
-    instance: DagsterInstance, storage_ids: Iterable[int]
-) -> Mapping[int, EventLogRecord]:
-    """Return the materializations of any assets by storage id; ids that are gone are left out."""
-    ids = sorted(set(storage_ids))
-    found: dict[int, EventLogRecord] = {}
-    for start in range(0, len(ids), _IDS_AT_ONCE):
-        records = instance.event_log_storage.get_event_records(
-            EventRecordsFilter(
-                event_type=DagsterEventType.ASSET_MATERIALIZATION,
-                storage_ids=ids[start : start + _IDS_AT_ONCE],
-            )
-        )
-        found.update((record.storage_id, record) for record in records)
-    return found
 
 
 def latest_materialization_ids(
