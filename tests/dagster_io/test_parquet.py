@@ -645,7 +645,7 @@ NOT_STORED: dict[str, tuple[Callable[[], Any], str]] = {
         "column 's' (struct<>) cannot be stored as parquet",
     ),
     "rows_without_columns": (lambda: pd.DataFrame(index=range(3)), "got 3 rows without a column"),
-    "mixed": (lambda: pd.DataFrame({"m": ["a", 1]}), "the table cannot be stored as parquet"),
+    "mixed": (lambda: pd.DataFrame({"m": ["a", 1]}), "the table cannot be stored: "),
     "dict": (lambda: {"a": 1}, "got a dict; ParquetIOManager stores tables"),
     "series": (lambda: pd.Series([1]), "got a Series; ParquetIOManager stores tables"),
     "none": (lambda: None, "got None; expected a table"),

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dagster import DagsterInstance
-from upath import UPath
 
-from ubunye_orchestrate.dagster_io import parquet, upstream
+from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.baseline import receipt_of_event
 from ubunye_orchestrate.dagster_io.rebuilding import fingerprint_of
 from ubunye_orchestrate.dagster_io.values import combined
 from ubunye_orchestrate.dagster_io.writer import OpenInput
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
+from ubunye_orchestrate.records.model import StepRecord
 
 __all__ = ["Reused", "reusable_hash"]
 
@@ -26,34 +26,35 @@ class Reused(NamedTuple):
     run_ids: str
     """The runs of the receipts that it is from."""
     version: dict[str, Any]
-    """Of the files, before they were read."""
+    """Of the store, before it was read."""
 
 
 def reusable_hash(
-    instance: DagsterInstance, begun: OpenInput, paths: Mapping[str | None, UPath]
+    instance: DagsterInstance,
+    begun: OpenInput,
+    partitions: Iterable[str | None],
+    holds: Callable[[str | None, StepRecord], bool],
+    version: Callable[[], dict[str, Any]],
 ) -> Reused | None:
-    """Return the hash of an input if every file is, by name, size and time, the one that a receipt names.
+    """Return the hash of an input if the store holds, for every partition, what a receipt says was stored.
 
-    One query, and none of the rows is read. None where a single partition has no such receipt.
+    ``holds`` tells that, from the receipt's output; ``version`` gives the store's state as a whole. One
+    query, and none of the rows is read. None where a single partition has no such receipt.
     """
     producers = {producer.partition: producer for producer in begun.producer or ()}
     ids = [one.storage_id for one in producers.values() if one.storage_id is not None]
     events = upstream.materializations_by_id(instance, ids)
     prints: dict[str, Fingerprint] = {}
     runs: dict[str, None] = {}
-    for partition, path in paths.items():
+    for partition in partitions:
         producer = producers.get(partition)
         event = None if producer is None else events.get(producer.storage_id or 0)
         record = None if event is None else receipt_of_event(event)
-        if record is None or len(record.outputs) != 1:
+        if record is None or len(record.outputs) != 1 or not holds(partition, record.outputs[0]):
             return None
-        stored = record.outputs[0]
-        version = stored.source_version or {}
-        if version.get("kind") != "files" or version != parquet.files_version([path]):
-            return None
-        prints[partition or ""] = fingerprint_of(stored)
+        prints[partition or ""] = fingerprint_of(record.outputs[0])
         runs[record.run_id] = None
     whole = combined(prints)
     if whole.data_hash is None:
         return None
-    return Reused(replace(whole, seconds=0.0), ", ".join(runs), parquet.files_version(paths.values()))
+    return Reused(replace(whole, seconds=0.0), ", ".join(runs), version())
