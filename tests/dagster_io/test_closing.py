@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,10 @@ from dagster import (
     RetryRequested,
     asset,
     asset_check,
-    execute_job,
     graph_asset,
     job,
     multi_asset,
     op,
-    reconstructable,
 )
 
 from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
@@ -38,7 +35,6 @@ from ubunye_orchestrate.dagster_io.ledger import LEDGER
 from ubunye_orchestrate.dagster_io.wrapping import with_receipts
 
 from .conftest import Project
-from .multiprocess_job import get_job
 
 pytestmark = pytest.mark.filterwarnings("ignore:Parameter `backfill_policy` of function `asset`")
 
@@ -383,34 +379,6 @@ def test_the_group_is_known_from_the_last_receipt(manager: Any, project: Project
     fails = True
     project.run([sometimes], manager, raise_on_error=False)
     assert [record.status for record in project.mirrored("sometimes", "sources")] == ["error", "success"]
-
-
-def test_under_the_multiprocess_executor(
-    project_on_disk: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each try runs in a process of its own, with its own ledger and its own tear-down."""
-    project = project_on_disk
-    monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "dagster_home"))
-    # The processes import this package and these tests as this one does.
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[2])]))
-    with execute_job(reconstructable(get_job), instance=project.instance) as result:
-        assert not result.success
-        run_id = result.run_id
-    flaky = {record.run_id: record for record in project.mirrored("flaky", "sources")}
-    assert {name: record.status for name, record in flaky.items()} == {
-        run_id: "error",
-        f"{run_id}.retry-1": "success",
-    }
-    assert flaky[run_id].error == "ValueError: the first try fails"
-    assert step_status(flaky[f"{run_id}.retry-1"]) == "success"
-    (broken,) = project.mirrored("broken")
-    assert broken.error == "RuntimeError: broken after 2 rows"
-    assert broken.inputs[0].data_hash == flaky[f"{run_id}.retry-1"].outputs[0].data_hash
-    assert broken.inputs[0].producer is not None
-    assert broken.inputs[0].producer[0].run_id == run_id
-    assert len(project.observations("broken")) == 1
-    assert len(project.observations("flaky")) == 1
 
 
 def test_a_project_in_process_by_its_definitions(project: Project) -> None:

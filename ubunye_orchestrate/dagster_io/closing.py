@@ -41,6 +41,7 @@ from ubunye_orchestrate.records.steps import step_without_hash
 from ubunye_orchestrate.records.store import RecordStore
 
 __all__ = [
+    "KILLED",
     "Attempt",
     "Closing",
     "GroupOf",
@@ -62,6 +63,9 @@ _ENDS = {
     DagsterEventType.STEP_FAILURE: "error",
     DagsterEventType.STEP_UP_FOR_RETRY: "error",
 }
+KILLED = "killed"
+# What the multiprocess executor logs, from its own process, for a step whose process died.
+_CRASH = "ChildProcessCrashException"
 _PLANNED = DagsterEventType.ASSET_MATERIALIZATION_PLANNED
 # An observation for each partition of a failed range; past this the first ones stand for all.
 _MAX_OBSERVATIONS = 50
@@ -136,7 +140,7 @@ def close_steps(
         close = Closing(instance, run, entry.settings if entry else settings, warn, group_of)
         if entry is not None:
             close.complete(entry, attempt)
-        if attempt.outcome == "error":
+        if attempt.outcome != "success":
             close.fail(entry, attempt, planned_of(attempt.key.step_key, log))
 
 
@@ -175,12 +179,14 @@ def read_log(instance: DagsterInstance, run: DagsterRun) -> RunLog:
             # A step that could not even start has an end without a start.
             number = max(tries.get(step_key, 0), 0)
             attempt = open_attempts.pop(step_key, Attempt(StepKey(run.run_id, step_key, number), None))
+            error = upstream.error_of(event)
+            crashed = error is not None and error.startswith(_CRASH)
             ended.append(
                 replace(
                     attempt,
                     ended_at=event.timestamp,
-                    outcome=_ENDS[kind],
-                    error=upstream.error_of(event),
+                    outcome=KILLED if crashed else _ENDS[kind],
+                    error=f"killed: its process ended before the step did ({error})" if crashed else error,
                     retried=kind is DagsterEventType.STEP_UP_FOR_RETRY,
                     here=dagster_event.pid == pid,
                 )

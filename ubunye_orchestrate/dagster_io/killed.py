@@ -2,7 +2,8 @@
 
 Dagster's run monitoring (or the daemon) marks such a run as failed. Each step that began and never ended
 leaves a record whose ``step_status`` is ``killed``; a step that failed and left none (its process died before
-it could write) leaves one with its error. What was materialized keeps its record, which is marked.
+it could write) leaves one with its error. What was materialized keeps its record, which is marked. The
+multiprocess executor notes itself that a step's process died; such a step is closed with its run.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from dagster import (
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.assembly import with_dagster
 from ubunye_orchestrate.dagster_io.closing import (
+    KILLED,
     Attempt,
     Closing,
     GroupOf,
@@ -43,13 +45,10 @@ from ubunye_orchestrate.records.store import RecordStore
 
 __all__ = ["build_killed_runs_sensor", "close_killed_run"]
 
-_KILLED = "killed"
 _MADE = DagsterEventType.ASSET_MATERIALIZATION
 _SEEN = DagsterEventType.ASSET_OBSERVATION
 _RUN_ENDS = {DagsterEventType.RUN_FAILURE, DagsterEventType.RUN_CANCELED}
 _STATUSES = (DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED)
-# What the multiprocess executor logs, from its own process, for a step whose process died.
-_CRASH = "ChildProcessCrashException"
 
 
 def build_killed_runs_sensor(
@@ -111,15 +110,13 @@ def close_killed_run(
     left = _left_by(instance, run)
     close = Closing(instance, run, settings, warn, group_of)
     closed: set[str] = set()
-    failed = [one for one in log.ended if one.outcome == "error"]
+    failed = [one for one in log.ended if one.outcome != "success"]
     for attempt in [*failed, *(left.killed(one) for one in log.open.values())]:
-        if _CRASH in (attempt.error or ""):
-            attempt = replace(attempt, outcome=_KILLED)
         planned = planned_of(attempt.key.step_key, log)
         missing = Planned({key: p for key, p in planned.partitions.items() if not left.has(attempt, key)})
         close.fail(None, attempt, missing)
         closed |= {key.to_user_string() for key in missing.partitions}
-        if attempt.outcome == _KILLED:
+        if attempt.outcome == KILLED:
             _mark(left.made.get(attempt.key.step_key, ()), attempt, settings, warn)
     return sorted(closed)
 
@@ -147,7 +144,7 @@ class _Left:
         return replace(
             attempt,
             ended_at=max(self.ended_at, attempt.started_at or 0.0),
-            outcome=_KILLED,
+            outcome=KILLED,
             error=f"killed: the step began and never ended{reason}",
         )
 
