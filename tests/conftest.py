@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -114,6 +115,7 @@ def spark(spark_jdk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_HOME", str(spark_jdk))
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.master("local[1]").appName("tests")
         for key, value in settings.items():
             builder = builder.config(key, value)

@@ -108,7 +108,8 @@ def _key_texts(keys: pa.Array) -> tuple[pa.Array, Codes | None]:
 def _float_keys(keys: pa.Array) -> tuple[pa.Array, Codes]:
     if pat.is_float16(keys.type):
         keys = pc.cast(keys, pa.float32())
-    numbers = floats_of(keys) + 0.0 if len(keys) else np.empty(0, np.float32)  # a key -0.0 is 0.0
+    with np.errstate(invalid="ignore"):  # some NaNs are reported when they are reckoned with
+        numbers = floats_of(keys) + 0.0 if len(keys) else np.empty(0, np.float32)  # a key -0.0 is 0.0
     numbers[np.isnan(numbers)] = np.nan
     texts = float_texts(pa.array(numbers, keys.type), quoted=False)
     # As integers, the bits of positive doubles ascend with the numbers (NaN last), those of negative descend.

@@ -6,9 +6,9 @@ writes the expression of a row's line, ``aggregate`` (with ``checks``) sums the 
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import time
+from dataclasses import replace
 from typing import Any
 
 from ubunye_orchestrate.errors import HashError
@@ -101,7 +101,13 @@ class _Hashing:
         return columns, writer
 
     def _totals(self, columns: list[tuple[str, SparkType]], writer: JsonWriter) -> Totals:
-        found = totals(self._frame, columns_of(columns, writer), writer)
+        try:
+            found = totals(self._frame, columns_of(columns, writer), writer)
+        except HashError as e:
+            if not writer.arrow or "No module named 'pyarrow'" not in str(e):
+                raise
+            # The executors' Python has nothing but Spark's own.
+            found = totals(self._frame, columns_of(columns, writer), replace(writer, arrow=False))
         self._path = "+".join(("spark-sql", *found.ways_of_floats))
         return found
 
@@ -131,4 +137,4 @@ class _Hashing:
         )
         if columns is None or rows is None or sums is None:
             return fingerprint
-        return dataclasses.replace(fingerprint, data_hash=data_hash(rows, columns, sums))
+        return replace(fingerprint, data_hash=data_hash(rows, columns, sums))

@@ -60,6 +60,9 @@ class JsonWriter:
     java_method: bool
     """Whether SQL may call a method of Java."""
 
+    arrow: bool
+    """Whether the Python of the executors is taken to have pyarrow."""
+
     spark_version: int
     """Spark's major version."""
 
@@ -98,6 +101,7 @@ def _ask(session: Any) -> JsonWriter:
         floats=floats_are_right,
         times=wrote_dates == _quoted(_DATES.values()) and wrote_instants == _quoted(_INSTANTS.values()),
         java_method=not floats_are_right and _has_java_method(session),
+        arrow=True,
         spark_version=int(session.version.split(".")[0]),
     )
 
