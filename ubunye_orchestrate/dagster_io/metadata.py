@@ -35,6 +35,7 @@ __all__ = [
     "MIRROR_ERROR",
     "RECEIPT",
     "RECORD_PATH",
+    "SECONDS",
     "compact_receipt",
     "free_names",
     "receipt_of",
@@ -46,6 +47,7 @@ RECEIPT = "ubunye/receipt"
 DATA_HASH = "ubunye/data_hash"
 HASH_ERROR = "ubunye/hash_error"
 HASH_SECONDS = "ubunye/hash_seconds"
+SECONDS = "ubunye/seconds"
 RECORD_PATH = "ubunye/record_path"
 MIRROR_ERROR = "ubunye/mirror_error"
 CHANGES = "ubunye/changes"

@@ -85,6 +85,8 @@ def receipt_metadata(
         shown[keys.DATA_HASH] = MetadataValue.text(part.data_hash)
     if part.error is not None:
         shown[keys.HASH_ERROR] = MetadataValue.text(mask_text(part.error))
+    if record.duration_sec is not None:
+        shown[keys.SECONDS] = MetadataValue.float(record.duration_sec)
     shown[keys.HASH_SECONDS] = MetadataValue.float(round(part.seconds, 6))
     with harmless(log, "telling what changed"):
         shown[keys.CHANGES] = MetadataValue.md(_changes(record, baseline, policy))

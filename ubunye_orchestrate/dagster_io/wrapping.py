@@ -20,6 +20,7 @@ from dagster import (
 
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.closing import GroupOf
+from ubunye_orchestrate.dagster_io.code_links import with_code_link
 from ubunye_orchestrate.dagster_io.receipts import Receipts
 from ubunye_orchestrate.dagster_io.wrapper import ReceiptsIOManagerDefinition, ReceiptsMixin, WritesReceipts
 from ubunye_orchestrate.errors import ConfigurationError
@@ -43,7 +44,8 @@ def with_receipts(target: Any, receipts: Receipts | None = None) -> Any:
     ``target`` is an IO manager as an instance, a configurable class, ``configure_at_launch(…)``, or a
     definition (``@io_manager``); or a project's ``Definitions``, where a missing default IO manager is added.
     ``receipts`` says where records go, by default what the environment says; of a project also its own
-    ``Receipts`` resource. What writes receipts already is returned as it is. Raises ConfigurationError for
+    ``Receipts`` resource, and each asset's page gets a link to its code. What writes receipts already is
+    returned as it is. Raises ConfigurationError for
     anything else, and for a second ``receipts`` around the first.
     """
     if isinstance(target, Definitions):
@@ -111,7 +113,7 @@ def _wrap_project(project: Definitions, receipts: Receipts | None) -> Definition
     wrapped = upstream.replace_definitions(
         project,
         resources=wrap_all(resources),
-        assets=[_with_own_resources(asset, wrap_all) for asset in project.assets or ()],
+        assets=[with_code_link(_with_own_resources(asset, wrap_all)) for asset in project.assets or ()],
         jobs=[_with_own_resources(job, wrap_all) for job in project.jobs or ()],
     )
     return wrapped
