@@ -1,15 +1,16 @@
 """The Spark IO manager on Delta: a receipt is of the version that its run committed, nothing else."""
 
-from __future__ import annotations
-
+# Without "from __future__ import annotations": Dagster looks at the class that annotates a context.
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
-from dagster import AssetIn, asset
+from dagster import AssetExecutionContext, AssetIn, StaticPartitionsDefinition, asset
 
 from ubunye_orchestrate.dagster_io.delta_evidence import note_of_commit
+from ubunye_orchestrate.dagster_io.spark_delta import DeltaTables
 from ubunye_orchestrate.dagster_io.spark_io_manager import SparkIOManager
 from ubunye_orchestrate.dagster_io.spark_session import SparkResource
 from ubunye_orchestrate.hashing.api import fingerprint
@@ -28,16 +29,16 @@ def base(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def manager(project: Project, spark: SparkSession, base: Path) -> SparkIOManager:
+def manager(project: Project, spark: "SparkSession", base: Path) -> SparkIOManager:
     return SparkIOManager(base_path=str(base), spark=SparkResource.of(spark), receipts=project.receipts)
 
 
-def history(spark: SparkSession, path: Path) -> list[Any]:
+def history(spark: "SparkSession", path: Path) -> list[Any]:
     return spark.sql(f"describe history delta.`{path}`").collect()
 
 
 def test_what_was_stored_is_what_the_receipt_says_and_what_readers_read(
-    project: Project, manager: SparkIOManager, spark: SparkSession, base: Path
+    project: Project, manager: SparkIOManager, spark: "SparkSession", base: Path
 ) -> None:
     @asset(key=["shop", "orders"])
     def orders() -> Any:
@@ -75,7 +76,7 @@ def test_what_was_stored_is_what_the_receipt_says_and_what_readers_read(
 
 
 def test_a_plan_that_gives_other_rows_each_time_is_computed_once(
-    project: Project, manager: SparkIOManager, spark: SparkSession, base: Path
+    project: Project, manager: SparkIOManager, spark: "SparkSession", base: Path
 ) -> None:
     @asset
     def drawn() -> Any:
@@ -93,3 +94,133 @@ def test_a_plan_that_gives_other_rows_each_time_is_computed_once(
     told = [event.asset_materialization.metadata["ubunye/data_hash"].value for event in (first, second)]  # type: ignore[union-attr]
     assert told == hashes
     assert hashes[0] != hashes[1]
+
+
+def test_an_append_is_hashed_from_the_files_that_it_added(
+    project: Project, manager: SparkIOManager, spark: "SparkSession", base: Path
+) -> None:
+    counts = [3, 2, 0]
+    rows = []
+
+    @asset(metadata={"mode": "append"})
+    def log() -> Any:
+        return spark.range(rows[-1]).selectExpr("id", "rand() as x")
+
+    for count in counts:
+        rows.append(count)
+        project.run([log], manager)
+    first, second, nothing = (record.outputs[0] for record in reversed(project.mirrored("log")))
+    path = str(base / "log")
+    old, new = (spark.read.format("delta").option("versionAsOf", n).load(path) for n in (0, 1))
+    assert first.data_hash == fingerprint(old).data_hash
+    assert second.data_hash == fingerprint(new.exceptAll(old)).data_hash
+    assert [(one.row_count, one.hash_scope, one.hash_basis) for one in (first, second, nothing)] == [
+        (n, "passed_rows", "materialised") for n in counts
+    ]
+    assert [(one.source_version or {})["version"] for one in (first, second, nothing)] == [0, 1, 1]
+    assert nothing.source_note == "no row was appended, and no version made"
+
+
+def test_the_whole_table_after_an_append_is_hashed_if_asked(
+    project: Project, spark: "SparkSession", base: Path
+) -> None:
+    manager = SparkIOManager(
+        base_path=str(base),
+        mode="append",
+        hash_table=True,
+        spark=SparkResource.of(spark),
+        receipts=project.receipts,
+    )
+
+    @asset
+    def log() -> Any:
+        return spark.range(2)
+
+    @asset
+    def read(log: Any) -> Any:
+        return log
+
+    project.run([log], manager)
+    project.run([log, read], manager)
+    whole, added = project.receipt("log").outputs
+    assert (whole.name, whole.hash_scope, whole.row_count) == ("log", "stored_table", 4)
+    assert (added.name, added.hash_scope, added.row_count) == ("log (appended)", "passed_rows", 2)
+    assert project.receipt("read").inputs[0].data_hash == whole.data_hash
+
+
+def test_an_input_is_pinned_to_the_version_that_it_was_resolved_to(
+    project: Project,
+    manager: SparkIOManager,
+    spark: "SparkSession",
+    base: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @asset
+    def source() -> Any:
+        return spark.range(3)
+
+    seen = []
+
+    @asset
+    def taken(source: Any) -> Any:
+        seen.append(source.count())
+        return source
+
+    project.run([source], manager)
+    resolve = DeltaTables.resolve
+
+    def then_another_commits(self: DeltaTables, session: Any, place: Any) -> dict[str, Any]:
+        version = resolve(self, session, place)
+        spark.range(5).write.format("delta").mode("overwrite").save(str(base / "source"))
+        return version
+
+    monkeypatch.setattr(DeltaTables, "resolve", then_another_commits)
+    project.run([taken, source], manager, selection=[taken])
+    read = project.receipt("taken").inputs[0]
+    assert seen == [3]
+    assert (read.row_count, read.source_changed) == (3, False)
+    assert (read.source_version or {})["version"] == 0
+    assert read.source_note == "pinned to version 0, for the hash and for the asset"
+    assert read.data_hash == project.receipt("source").outputs[0].data_hash
+    assert spark.read.format("delta").load(str(base / "source")).count() == 5
+
+
+def test_a_table_of_a_catalog(project: Project, spark: "SparkSession") -> None:
+    manager = SparkIOManager(
+        database="spark_catalog.shop", spark=SparkResource.of(spark), receipts=project.receipts
+    )
+    rows = {"eu": 1, "us": 2}
+
+    @asset(
+        key=["raw", "orders"],
+        partitions_def=StaticPartitionsDefinition(list(rows)),
+        metadata={"partition_expr": "region"},
+    )
+    def orders(context: AssetExecutionContext) -> Any:
+        region = context.partition_key
+        return spark.createDataFrame([(n, region) for n in range(rows[region])], "n int, region string")
+
+    @asset(ins={"frame": AssetIn(["raw", "orders"])})
+    def total(frame: pd.DataFrame) -> Any:
+        return spark.createDataFrame([(len(frame),)], "n bigint")
+
+    spark.sql("create schema if not exists shop")
+    try:
+        for region in rows:
+            project.run([orders], manager, partition_key=region)
+        rows["us"] = 5
+        project.run([orders], manager, partition_key="us")
+        project.run([total, orders], manager, selection=[total])
+        assert spark.table("shop.raw__orders").count() == 6
+        output = project.receipt("raw/orders", "us").outputs[0]
+        assert output.location == "spark_catalog.shop.raw__orders"
+        assert (output.row_count, output.hash_scope) == (5, "stored_partition")
+        assert (output.source_version or {})["version"] == 2
+        read = project.receipt("total").inputs[0]
+        sums = [project.receipt("raw/orders", region).outputs[0].lane_sums for region in rows]
+        assert read.lane_sums == tuple(
+            str(sum(int(one[lane]) for one in sums if one) % 2**64) for lane in (0, 1)
+        )
+        assert [row.n for row in spark.table("shop.total").collect()] == [6]
+    finally:
+        spark.sql("drop schema shop cascade")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dagster import AssetKey, DagsterLogManager, InputContext, OutputContext
@@ -61,8 +62,17 @@ def parts_to_store(context: OutputContext, value: object) -> Mapping[str | None,
     return {None: value}
 
 
-def check_parts(context: OutputContext, entry: StepEntry | None, parts: Mapping[str | None, object]) -> None:
-    """Check the tables of an output, each as a frame or as a ``TableInParts``. Raises ExpectationError."""
+def check_parts(
+    context: OutputContext,
+    entry: StepEntry | None,
+    parts: Mapping[str | None, object],
+    *,
+    settled: bool = False,
+) -> None:
+    """Check the tables of an output, each as a frame or as a ``TableInParts``. Raises ExpectationError.
+
+    ``settled``: the frames are read from what is staged, so a lazy one gives the rows that are stored.
+    """
     rules = rules_of_output(context)
     if not rules:
         return
@@ -72,7 +82,7 @@ def check_parts(context: OutputContext, entry: StepEntry | None, parts: Mapping[
         with harmless(context.log, "looking for what other ops have checked"):
             checked = checked_by_other_ops(upstream.instance_of(context), entry, key)
             entry.checked_inputs.setdefault(name, []).extend(checked)
-    check_table(entry, name, rules, parts, context.log)
+    check_table(entry, name, rules, parts, context.log, settled=settled)
 
 
 def rules_of_output(context: OutputContext) -> tuple[Rule, ...]:
@@ -89,6 +99,8 @@ def check_table(
     rules: Sequence[Rule],
     parts: Mapping[str | None, object],
     log: DagsterLogManager,
+    *,
+    settled: bool = False,
 ) -> None:
     """Check a table, or each of its partitions, and note the results. Raises ExpectationError.
 
@@ -96,7 +108,7 @@ def check_table(
     """
     started = time.perf_counter()
     of_output = [rule for rule in rules if not rule.input]
-    results, broken = _evaluated(of_output, parts, name)
+    results, broken = _evaluated(of_output, parts, name, settled=settled)
     for rule in of_output:
         if rule.kind == "reconcile":
             outcome = _reconciled(rule, {} if entry is None else entry.measured, parts, name)
@@ -181,7 +193,7 @@ def _tasks(step: upstream.StepContext) -> Mapping[str, AssetKey | None]:
 
 
 def _evaluated(
-    rules: Sequence[Rule], parts: Mapping[str | None, object], name: str
+    rules: Sequence[Rule], parts: Mapping[str | None, object], name: str, *, settled: bool = False
 ) -> tuple[list[dict[str, Any]], list[Outcome]]:
     """Return what became of the rules on each part, as records have it, and what was broken."""
     if not rules:
@@ -194,6 +206,8 @@ def _evaluated(
     broken: list[Outcome] = []
     for partition, part in parts.items():
         outcomes = evaluate_in_parts(rules, part) if isinstance(part, TableInParts) else evaluate(rules, part)
+        if settled:
+            outcomes = [replace(outcome, on_plan=False) for outcome in outcomes]
         where = {} if partition is None else {"partition": partition}
         results += [{**outcome.as_record(name), **where} for outcome in outcomes]
         broken += [outcome for outcome in outcomes if not outcome.passed]

@@ -7,10 +7,20 @@ others commit meanwhile. The commit is found in the table's history by the note 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
+from urllib.parse import unquote
 
 from ubunye_orchestrate.dagster_io.delta_evidence import USER_METADATA, delta_version
-from ubunye_orchestrate.dagster_io.spark_places import MissingTableError, Place, Rows, Stored, outside_error
+from ubunye_orchestrate.dagster_io.spark_places import (
+    MissingTableError,
+    Place,
+    Rows,
+    Staged,
+    Stored,
+    outside_error,
+    staged_plan,
+)
 from ubunye_orchestrate.dagster_io.spark_session import delta_coordinates
 from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.hashing.spark.failures import reason
@@ -35,18 +45,26 @@ class DeltaTables:
     """Writes and reads Delta tables by path or by name."""
 
     format = "delta"
+    one_table = True
 
     def __init__(self, options: Mapping[str, str]) -> None:
         """Take options for Spark's writer."""
         self._options = options
 
-    def write(self, frame: Any, place: Place, note: str | None, rows: Rows | None, *, append: bool) -> Stored:
-        """Commit a frame: in place of the table, of the rows of some partitions, or (``append``) beside them.
+    def stage(
+        self, frame: Any, place: Place, note: str | None, rows: Rows | None, *, append: bool
+    ) -> AbstractContextManager[Staged]:
+        """Prepare to commit a frame: in place of the table, of the rows of some partitions, or beside them.
 
         ``note`` becomes the commit's user metadata, by which it is found again; no other commit has it.
         Without one (outside of a run) nobody asks what was stored. Raises StorageError for rows outside of
         ``rows``; what Spark says of the plan passes through.
         """
+        return staged_plan(frame, lambda: self._write(frame, place, note, rows, append=append))
+
+    def _write(
+        self, frame: Any, place: Place, note: str | None, rows: Rows | None, *, append: bool
+    ) -> Stored:
         session = frame.sparkSession
         where = None if rows is None else rows.condition(frame)
         writer = (frame if rows is None else rows.guarded(frame)).write.format(self.format)
@@ -89,29 +107,38 @@ class DeltaTables:
             if commit is None and append:
                 # Delta makes no commit of nothing.
                 version = self.resolve(session, place)
-                empty = self.read(session, place, version).limit(0)
-                return Stored(empty, version, "no row was appended, and no version made")
+                whole = self._rows_at(session, place, version, rows)
+                return Stored(
+                    whole.limit(0), version, "no row was appended, and no version made", whole=whole
+                )
             if commit is None:
                 why = "the commit is not in the table's history"
                 return Stored(None, {"kind": "none", "reason": why}, f"not hashed: {why}")
             version = delta_version(commit)
-            stored = self.read(session, place, version)
+            stored = self._rows_at(session, place, version, rows)
             told = f"hashed from version {version['version']}, which this run committed"
             if append:
-                return self._appended(session, place, version, stored)
-            return Stored(stored if rows is None else rows.of(stored), version, told)
+                added = self._added(session, place, version)
+                told = f"hashed from the files that version {version['version']} added"
+                counted = version["metrics"].get("numOutputRows")
+                return Stored(added, version, told, counted=counted, whole=stored)
+            return Stored(stored, version, told)
         except Exception as e:  # noqa: BLE001 - the write has succeeded, so this is the receipt's trouble only
             why = f"what was stored cannot be read back: {reason(e)}"
             return Stored(None, {"kind": "none", "reason": why}, f"not hashed: {why}")
 
-    def _appended(self, session: Any, place: Place, version: dict[str, Any], stored: Any) -> Stored:
-        """Return the rows that an append added: those of the files that the version before has not."""
+    def _rows_at(self, session: Any, place: Place, version: Mapping[str, Any], rows: Rows | None) -> Any:
+        table = self.read(session, place, version)
+        return table if rows is None else rows.of(table)
+
+    def _added(self, session: Any, place: Place, version: dict[str, Any]) -> Any:
+        """Return the rows of the files that a version has and the one before has not; an append only adds."""
         number = int(version["version"])
-        files = set(stored.inputFiles())
+        table = self.read(session, place, version)
+        names = _file_names(table)
         if number > 0:
-            files -= set(self.read(session, place, {"version": number - 1}).inputFiles())
-        added = stored.where(stored["_metadata.file_path"].isin(sorted(files)))
-        return Stored(added, version, f"hashed from the files that version {number} added")
+            names -= _file_names(self.read(session, place, {"version": number - 1}))
+        return table.where(table["_metadata.file_name"].isin(sorted(names)))
 
     def _commit_of(self, session: Any, place: Place, note: str) -> dict[str, Any] | None:
         for limit in _HISTORY_STEPS:
@@ -150,6 +177,11 @@ class DeltaTables:
         except MissingTableError:
             return False
         return True
+
+
+def _file_names(table: Any) -> set[str]:
+    # Every file's name is its own, and its path may be written in several ways.
+    return {unquote(path.rpartition("/")[2]) for path in table.inputFiles()}
 
 
 def _not_there(error: Exception, place: Place) -> StorageError | None:

@@ -9,14 +9,23 @@ from __future__ import annotations
 import contextlib
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 from urllib.parse import unquote
 
 from upath import UPath
 
 from ubunye_orchestrate.dagster_io.parquet import files_version
-from ubunye_orchestrate.dagster_io.spark_places import MissingTableError, Place, Rows, Stored, outside_error
+from ubunye_orchestrate.dagster_io.spark_places import (
+    MissingTableError,
+    Place,
+    Rows,
+    Staged,
+    Stored,
+    outside_error,
+    staged_plan,
+)
 from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.hashing.spark.failures import reason
 
@@ -29,6 +38,7 @@ class ParquetFolders:
     """Writes and reads parquet tables by path, each a folder."""
 
     format = "parquet"
+    one_table = False
 
     def __init__(self, options: Mapping[str, str], storage_options: Mapping[str, Any]) -> None:
         """Take options for Spark's writer, and what fsspec needs to see the same files."""
@@ -36,34 +46,23 @@ class ParquetFolders:
         self._storage_options = storage_options
         self._seen: dict[str, bool] = {}
 
-    def write(self, frame: Any, place: Place, note: str | None, rows: Rows | None, *, append: bool) -> Stored:
-        """Write a frame: in place of the folder, or (``append``) into it.
+    def stage(
+        self, frame: Any, place: Place, note: str | None, rows: Rows | None, *, append: bool
+    ) -> AbstractContextManager[Staged]:
+        """Write a frame beside the folder that it replaces; or prepare to write it into it (``append``).
 
-        ``note`` has no place in parquet. Raises StorageError for rows outside of ``rows``; what Spark says of
-        the plan passes through.
+        ``note`` has no place in parquet. Raises StorageError for rows outside of ``rows`` and for a place
+        that cannot be written; what Spark says of the plan passes through.
         """
         assert place.path is not None, "a folder has a path"
-        session = frame.sparkSession
+        path = place.path
         planned = frame if rows is None else rows.guarded(frame)
         if append:
-            self._save(planned, place.path, "append")
-            told = "hashed as it was handed over: its plan was computed again, and may give other rows"
-            return Stored(frame, self.resolve(session, place), told, recomputed=True)
-        folder = self._folder(session, place.path)
-        written: frozenset[str] | None = None
+            return staged_plan(frame, lambda: self._append(frame, planned, place, path))
+        folder = self._folder(frame.sparkSession, path)
         if folder is None:
-            self._save(planned, place.path, "overwrite")
-        else:
-            written = self._replace(planned, folder, place.path)
-        try:
-            stored = self.read(session, place, {})
-            # A frame keeps to the files that it found, and each write names its files anew.
-            if written is not None and _names(stored) != written:
-                raise StorageError("another run has replaced the files")
-            return Stored(stored, self._version_of(stored), "hashed from the stored files")
-        except Exception as e:  # noqa: BLE001 - the write has succeeded, so this is the receipt's trouble only
-            why = f"what was stored cannot be read back: {reason(e)}"
-            return Stored(None, {"kind": "none", "reason": why}, f"not hashed: {why}")
+            return staged_plan(frame, lambda: self._overwrite(planned, place, path))
+        return self._beside(planned, place, path, folder)
 
     def resolve(self, session: Any, place: Place) -> dict[str, Any]:
         """Return the state of the files, as ``source_version``. Raises StorageError, MissingTableError."""
@@ -93,34 +92,54 @@ class ParquetFolders:
                 raise
             raise known from e
 
-    def _replace(self, frame: Any, folder: UPath, path: str) -> frozenset[str]:
-        """Write beside the folder, under a name that Spark's readers pass over, and move it to its place.
+    def _append(self, frame: Any, planned: Any, place: Place, path: str) -> Stored:
+        self._save(planned, path, "append")
+        session = frame.sparkSession
+        told = "hashed as it was handed over: its plan was computed again for it, and may give other rows"
+        version, whole = {"kind": "none", "reason": "the files cannot be listed"}, None
+        with contextlib.suppress(Exception):  # the write has succeeded
+            whole = self.read(session, place, {})
+            version = self._version_of(whole)
+        return Stored(frame, version, told, recomputed=True, whole=whole)
 
-        Returns the names of the data files.
-        """
-        parent = path.rpartition("/")[0]
-        new, old = f".{uuid.uuid4().hex}.new", f".{uuid.uuid4().hex}.old"
-        try:
-            self._save(frame, f"{parent}/{new}", "errorifexists")
-            made = [file.name for file in (folder.parent / new).iterdir()]
-            had_one = folder.exists()
-            if had_one:
-                _move(folder, folder.parent / old)
+    def _overwrite(self, planned: Any, place: Place, path: str) -> Stored:
+        self._save(planned, path, "overwrite")
+        return self._stored(planned.sparkSession, place, None)
+
+    @contextlib.contextmanager
+    def _beside(self, planned: Any, place: Place, path: str, folder: UPath) -> Iterator[Staged]:
+        """Write under a name that Spark's readers pass over, and move it to its place at the commit."""
+        new, old = (folder.parent / f".{uuid.uuid4().hex}.{end}" for end in ("new", "old"))
+        session = planned.sparkSession
+        staged = f"{path.rpartition('/')[0]}/{new.name}"
+
+        def commit() -> Stored:
+            made = frozenset(file.name for file in new.iterdir() if not file.name.startswith(("_", ".")))
             try:
-                _move(folder.parent / new, folder)
-            except Exception:
-                if had_one:
-                    _move(folder.parent / old, folder)
-                raise
-            return frozenset(one for one in made if not one.startswith(("_", ".")))
-        except OSError as e:
-            raise StorageError(
-                f"{path} cannot be written: {e.strerror or e}; check the folder's rights"
-            ) from e
+                _swap(new, folder, old)
+            except OSError as e:
+                what = e.strerror or e
+                raise StorageError(f"{path} cannot be written: {what}; check the folder's rights") from e
+            return self._stored(session, place, made)
+
+        try:
+            self._save(planned, staged, "errorifexists")
+            yield Staged(session.read.parquet(staged), True, commit)
         finally:
             for left in (new, old):
                 with contextlib.suppress(Exception):
-                    (folder.parent / left).rmdir(recursive=True)
+                    left.rmdir(recursive=True)
+
+    def _stored(self, session: Any, place: Place, written: frozenset[str] | None) -> Stored:
+        try:
+            stored = self.read(session, place, {})
+            # A frame keeps to the files that it found, and each write names its files anew.
+            if written is not None and _names(stored) != written:
+                raise StorageError("another run has replaced the files")
+            return Stored(stored, self._version_of(stored), "hashed from the stored files")
+        except Exception as e:  # noqa: BLE001 - the write has succeeded, so this is the receipt's trouble only
+            why = f"what was stored cannot be read back: {reason(e)}"
+            return Stored(None, {"kind": "none", "reason": why}, f"not hashed: {why}")
 
     def _folder(self, session: Any, path: str) -> UPath | None:
         """Return the folder as this process sees it; None where it and Spark do not see the same files."""
@@ -163,5 +182,14 @@ def _names(frame: Any) -> frozenset[str]:
     return frozenset(path.rpartition("/")[2] for path in _files(frame))
 
 
-def _move(source: UPath, target: UPath) -> None:
-    source.fs.mv(source.path, target.path, recursive=True)
+def _swap(new: UPath, folder: UPath, old: UPath) -> None:
+    """Put a folder in the place of another, which comes back if that fails."""
+    had_one = folder.exists()
+    if had_one:
+        folder.fs.mv(folder.path, old.path, recursive=True)
+    try:
+        folder.fs.mv(new.path, folder.path, recursive=True)
+    except Exception:
+        if had_one:
+            folder.fs.mv(old.path, folder.path, recursive=True)
+        raise

@@ -43,6 +43,10 @@ class SparkIOManager(ConfigurableIOManager, WritesReceipts):
     mode: Literal["overwrite", "append"] = Field(
         default="overwrite", description="What becomes of the rows that are there; else as the asset says."
     )
+    hash_table: bool = Field(
+        default=False,
+        description="After an append, hash the whole table too, and make that the asset's hash.",
+    )
     write_options: dict[str, Any] = Field(
         default_factory=dict, description="Options for Spark's writer, e.g. mergeSchema."
     )
@@ -93,5 +97,6 @@ class SparkIOManager(ConfigurableIOManager, WritesReceipts):
             base_path=self.base_path,
             database=self.database,
             mode=self.mode,
+            hash_table=self.hash_table,
             name=type(self).__name__,
         )

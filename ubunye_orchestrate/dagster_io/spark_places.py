@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,19 @@ from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.hashing.spark.sql import literal
 from ubunye_orchestrate.records.masking import mask_location
 
-__all__ = ["OUTSIDE", "MissingTableError", "Place", "Rows", "Stored", "base_of", "below", "outside_error"]
+__all__ = [
+    "OUTSIDE",
+    "MissingTableError",
+    "Part",
+    "Place",
+    "Rows",
+    "Staged",
+    "Stored",
+    "base_of",
+    "below",
+    "outside_error",
+    "staged_plan",
+]
 
 OUTSIDE = "ubunye: rows outside of the partition"
 """How the error begins that a frame raises, while it is written, at the first row of another partition."""
@@ -82,6 +95,22 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A table, or the rows of some partitions of one, that is written or read in one piece."""
+
+    keys: tuple[str, ...]
+    """Of the partitions; empty for an asset without."""
+    place: Place
+    rows: Rows | None
+
+    def one_by_one(self) -> list[Part]:
+        """Return its partitions, each alone."""
+        if len(self.keys) <= 1 or self.rows is None:
+            return [self]
+        return [Part((key,), self.place, rows) for key, rows in self.rows.one_by_one().items()]
+
+
+@dataclass(frozen=True)
 class Stored:
     """What a write left in the storage."""
 
@@ -93,6 +122,28 @@ class Stored:
     """Where the hashed rows are from, in words."""
     recomputed: bool = False
     """The frame is the plan that was handed over, which is computed again."""
+    counted: int | None = None
+    """Rows that the frame must have, as the storage counted them while they were written."""
+    whole: Any = None
+    """After an append all rows of the table, or of its partitions."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A write that is prepared."""
+
+    frame: Any
+    """To be checked before the commit."""
+    settled: bool
+    """It is read from what is staged; else it is the plan, which the commit computes anew."""
+    commit: Callable[[], Stored]
+    """Store it. Raises StorageError; what Spark says of the plan passes through."""
+
+
+@contextmanager
+def staged_plan(frame: Any, commit: Callable[[], Stored]) -> Iterator[Staged]:
+    """Stage nothing: the plan is computed by the commit."""
+    yield Staged(frame, False, commit)
 
 
 def outside_error(error: Exception) -> StorageError | None:

@@ -9,28 +9,27 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack
 from functools import reduce
 from typing import Any, Literal, Protocol
 
 from dagster import InputContext, IOManager, OutputContext
 
 from ubunye_orchestrate.dagster_io.delta_evidence import commit_note
-from ubunye_orchestrate.dagster_io.expecting import check_output, measure_input
+from ubunye_orchestrate.dagster_io.expecting import check_input, check_parts
 from ubunye_orchestrate.dagster_io.forms import Form, convert, form_of_annotation
 from ubunye_orchestrate.dagster_io.panel import harmless
 from ubunye_orchestrate.dagster_io.places import partition_parts, table_parts
 from ubunye_orchestrate.dagster_io.producers import ordered_partitions
 from ubunye_orchestrate.dagster_io.spark_partitions import partition_columns
-from ubunye_orchestrate.dagster_io.spark_places import MissingTableError, Place, Rows, Stored, below
-from ubunye_orchestrate.dagster_io.spark_session import java_of, time_zone_of
+from ubunye_orchestrate.dagster_io.spark_places import MissingTableError, Part, Place, Rows, Staged, below
+from ubunye_orchestrate.dagster_io.spark_receipts import note_session, table_read, table_stored
 from ubunye_orchestrate.dagster_io.tasks import task_of_output
 from ubunye_orchestrate.dagster_io.values import combined, inspect_value, not_hashed
 from ubunye_orchestrate.dagster_io.wrapper import WritesReceipts
-from ubunye_orchestrate.dagster_io.writer import OpenInput, OpenOutput, ReceiptWriter, TableRead, TableStored
+from ubunye_orchestrate.dagster_io.writer import OpenInput, OpenOutput, ReceiptWriter
 from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.hashing.api import fingerprint
-from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.hashing.frames import native
 from ubunye_orchestrate.records.paths import task_name_for_asset
 from ubunye_orchestrate.records.settings import ReceiptSettings
@@ -47,25 +46,19 @@ class Storage(Protocol):
     """One way of storing tables, as this module needs it."""
 
     format: str
+    one_table: bool
+    """All partitions of an asset may be in one table."""
 
-    def write(self, frame: Any, place: Place, note: str | None, rows: Rows | None, *, append: bool) -> Stored:
-        """Store a frame; what was stored comes back, read from there."""
+    def stage(
+        self, frame: Any, place: Place, note: str | None, rows: Rows | None, *, append: bool
+    ) -> AbstractContextManager[Staged]:
+        """Prepare to store a frame."""
 
     def resolve(self, session: Any, place: Place) -> dict[str, Any]:
         """Return the version of a table as it is now, as ``source_version``."""
 
     def read(self, session: Any, place: Place, version: Mapping[str, Any]) -> Any:
         """Return the table, in that version where the storage keeps versions."""
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A table, or the rows of some partitions of one, that is written or read in one piece."""
-
-    keys: tuple[str, ...]
-    """Of the partitions; empty for an asset without."""
-    place: Place
-    rows: Rows | None
 
 
 class SparkTables(IOManager, WritesReceipts):
@@ -80,6 +73,7 @@ class SparkTables(IOManager, WritesReceipts):
         base_path: str,
         database: str | None,
         mode: Mode,
+        hash_table: bool,
         name: str = _MANAGER,
     ) -> None:
         """Take the storage, how to get a session, where receipts go and where tables are."""
@@ -89,6 +83,7 @@ class SparkTables(IOManager, WritesReceipts):
         self._base = base_path
         self._database = database
         self._mode = mode
+        self._hash_table = hash_table
         self._writer = ReceiptWriter(settings, name)
 
     def handle_output(self, context: OutputContext, obj: Any) -> None:
@@ -96,22 +91,39 @@ class SparkTables(IOManager, WritesReceipts):
         begun: OpenOutput | None = None
         with harmless(context.log, "beginning a receipt"):
             begun = self._writer.begin_output(context)
+        entry = None if begun is None else begun.entry
         parts = self._to_store(context, obj)
         append = self._mode_of(context) == "append"
-        check_output(context, None if begun is None else begun.entry, obj)
+        names = [part.keys[0] if isinstance(obj, Mapping) else None for part, _ in parts]
         started = time.perf_counter()
-        stored = [
-            (part, self._write(frame, part, self._note(context, begun, part), append=append))
-            for part, frame in parts
-        ]
-        seconds = time.perf_counter() - started
+        with ExitStack() as stack:
+            staged = [
+                (part, stack.enter_context(self._stage(context, begun, part, frame, append=append)))
+                for part, frame in parts
+            ]
+            frames = dict(zip(names, (one.frame for _, one in staged), strict=True))
+            checking = time.perf_counter()
+            check_parts(context, entry, frames, settled=all(one.settled for _, one in staged))
+            checking = time.perf_counter() - checking
+            stored = [(part, one.commit()) for part, one in staged]
+        seconds = time.perf_counter() - started - checking
         if begun is None:
             return
         with harmless(context.log, "writing the receipt"):
             frame = parts[0][1]
-            begun.entry.java = begun.entry.java or java_of(frame.sparkSession)
-            begun.entry.time_zone = begun.entry.time_zone or time_zone_of(frame.sparkSession)
-            table = self._table_stored(context, stored, frame, append=append)
+            note_session(begun.entry, frame.sparkSession)
+            table = table_stored(
+                stored,
+                task_of_output(context, begun.entry).name,
+                format=self._storage.format,
+                partitioned=context.has_asset_partitions,
+                append=append,
+                hash_table=self._hash_table,
+                naive_timestamps=self._settings.naive_timestamps,
+                location=self._place(context).shown,
+                columns=list(frame.columns),
+                is_file=self._database is None,
+            )
             self._writer.end_output(context, begun, seconds, table)
 
     def load_input(self, context: InputContext) -> Any:
@@ -126,13 +138,10 @@ class SparkTables(IOManager, WritesReceipts):
         values = {name: _brought(frame, form) for name, frame in frames.items()}
         seconds = time.perf_counter() - started
         if begun is not None:
-            with harmless(context.log, "measuring an input"):
-                measure_input(context, begun.entry, list(values.values()))
             with harmless(context.log, "noting an input"):
-                begun.entry.java = begun.entry.java or java_of(session)
-                begun.entry.time_zone = begun.entry.time_zone or time_zone_of(session)
-                hashed = self._hash(values)
-                self._note_input(context, begun, seconds, form, hashed, versions)
+                note_session(begun.entry, session)
+                self._note_input(context, begun, seconds, form, values, versions)
+        check_input(context, None if begun is None else begun.entry, values)
         given = {name or "": _as(value, form) for name, value in values.items()}
         return given if form.by_partition else next(iter(given.values()), None)
 
@@ -150,29 +159,33 @@ class SparkTables(IOManager, WritesReceipts):
             )
         return Place(table=(*self._database.split("."), name))
 
-    def _parts(self, context: InputContext | OutputContext, metadata: Mapping[str, Any]) -> list[_Part]:
+    def _parts(self, context: InputContext | OutputContext, metadata: Mapping[str, Any]) -> list[Part]:
         """Return where the table is: in one piece where one table holds all partitions, else one by one."""
         if not context.has_asset_key or not context.has_asset_partitions:
-            return [_Part((), self._place(context), None)]
+            return [Part((), self._place(context), None)]
         keys = ordered_partitions(context)
         columns = partition_columns(metadata, context.asset_partitions_def)
-        if columns is not None:
-            return [_Part(keys, self._place(context), Rows(columns, context.asset_partitions_def, keys))]
+        rows = None if columns is None else Rows(columns, context.asset_partitions_def, keys)
+        if rows is not None and self._storage.one_table:
+            return [Part(keys, self._place(context), rows)]
         if self._database is not None:
             raise StorageError(
                 f"{context.asset_key.to_user_string()} has partitions, and one table of a catalog holds them "
                 'all; expected the column that tells them apart: metadata={"partition_expr": "day"}'
             )
         by_text = {str(key): key for key in context.asset_partition_keys}
-        return [_Part((key,), self._place(context, partition_parts(by_text[key])), None) for key in keys]
+        alone = {} if rows is None else rows.one_by_one()
+        return [
+            Part((key,), self._place(context, partition_parts(by_text[key])), alone.get(key)) for key in keys
+        ]
 
     # ------------------------------------------------------------------ storing
 
-    def _to_store(self, context: OutputContext, obj: Any) -> list[tuple[_Part, Any]]:
+    def _to_store(self, context: OutputContext, obj: Any) -> list[tuple[Part, Any]]:
         parts = self._parts(context, context.definition_metadata or {})
         keys = [key for part in parts for key in part.keys]
         if isinstance(obj, Mapping) and keys and {str(key) for key in obj} == set(keys):
-            alone = [one for part in parts for one in _one_by_one(part)]
+            alone = [one for part in parts for one in part.one_by_one()]
             return [(part, _frame(obj[part.keys[0]])) for part in alone]
         if len(parts) == 1:
             return [(parts[0], _frame(obj))]
@@ -183,8 +196,11 @@ class SparkTables(IOManager, WritesReceipts):
             'partitions apart (metadata={"partition_expr": "day"}) to store them as one frame'
         )
 
-    def _write(self, frame: Any, part: _Part, note: str | None, *, append: bool) -> Stored:
-        return self._storage.write(frame, part.place, note, part.rows, append=append)
+    def _stage(
+        self, context: OutputContext, begun: OpenOutput | None, part: Part, frame: Any, *, append: bool
+    ) -> AbstractContextManager[Staged]:
+        note = self._note(context, begun, part)
+        return self._storage.stage(frame, part.place, note, part.rows, append=append)
 
     def _mode_of(self, context: OutputContext) -> Mode:
         mode: Any = (context.definition_metadata or {}).get("mode", self._mode)
@@ -192,7 +208,7 @@ class SparkTables(IOManager, WritesReceipts):
             raise StorageError(f'the asset\'s metadata "mode" is {mode!r}; expected "overwrite" or "append"')
         return "append" if mode == "append" else "overwrite"
 
-    def _note(self, context: OutputContext, begun: OpenOutput | None, part: _Part) -> str | None:
+    def _note(self, context: OutputContext, begun: OpenOutput | None, part: Part) -> str | None:
         if begun is None:
             return None
         task = task_of_output(context, begun.entry)
@@ -200,56 +216,17 @@ class SparkTables(IOManager, WritesReceipts):
         asset = None if task.key is None else "/".join(task.key.path)
         return commit_note(begun.entry.key.run_id, asset, part.keys, receipt)
 
-    def _table_stored(
-        self, context: OutputContext, stored: Sequence[tuple[_Part, Stored]], frame: Any, *, append: bool
-    ) -> TableStored:
-        prints: dict[str | None, Fingerprint] = {}
-        versions: dict[str | None, dict[str, Any]] = {}
-        places: dict[str | None, str] = {}
-        for part, one in stored:
-            for alone in _one_by_one(part):
-                key = alone.keys[0] if alone.keys else None
-                prints[key] = self._fingerprint(one, alone.rows if len(part.keys) > 1 else None)
-                versions[key], places[key] = one.version, part.place.shown
-        if len(prints) == 1:
-            prints = {None: next(iter(prints.values()))}
-            versions = {None: next(iter(versions.values()))}
-        first = stored[0][1]
-        scope = "stored_partition" if context.has_asset_partitions else "stored_table"
-        return TableStored(
-            parts=prints,
-            format=self._storage.format,
-            scope="passed_rows" if append else scope,  # type: ignore[arg-type]  # one of its literals
-            location=stored[0][0].place.shown if len(stored) == 1 else self._whole(context).shown,
-            locations={key: place for key, place in places.items() if key is not None},
-            versions=versions,
-            backend="spark",
-            columns=list(frame.columns),
-            is_file=self._database is None,
-            recomputed=first.recomputed,
-            note=first.note,
-        )
-
-    def _whole(self, context: OutputContext) -> Place:
-        return self._place(context)
-
-    def _fingerprint(self, stored: Stored, rows: Rows | None) -> Fingerprint:
-        if stored.frame is None:
-            return not_hashed(stored.note or "not hashed")
-        frame = stored.frame if rows is None else rows.of(stored.frame)
-        return fingerprint(frame, naive_timestamps=self._settings.naive_timestamps)
-
     # ------------------------------------------------------------------ loading
 
     def _read(
         self, context: InputContext, session: Any, form: Form
-    ) -> tuple[dict[str | None, Any], dict[str, tuple[Place, dict[str, Any]]]]:
+    ) -> tuple[dict[str | None, Any], dict[Place, dict[str, Any]]]:
         """Return the frames, by partition where they were asked for so, and the version of each place."""
         upstream = context.upstream_output
         metadata = (None if upstream is None else upstream.definition_metadata) or {}
         skip_missing = bool((context.definition_metadata or {}).get("allow_missing_partitions"))
         frames: dict[str | None, Any] = {}
-        versions: dict[str, tuple[Place, dict[str, Any]]] = {}
+        versions: dict[Place, dict[str, Any]] = {}
         for part in self._parts(context, metadata):
             try:
                 version = self._storage.resolve(session, part.place)
@@ -259,8 +236,8 @@ class SparkTables(IOManager, WritesReceipts):
                     raise
                 context.log.warning(f"ubunye: partition {', '.join(part.keys)} is skipped: {e}")
                 continue
-            versions[part.place.shown] = (part.place, version)
-            if part.rows is None:
+            versions[part.place] = version
+            if part.rows is None or not self._storage.one_table:
                 frames[part.keys[0] if part.keys else None] = table
             elif form.by_partition:
                 frames.update({key: rows.of(table) for key, rows in part.rows.one_by_one().items()})
@@ -270,57 +247,33 @@ class SparkTables(IOManager, WritesReceipts):
             frames = {None: reduce(lambda a, b: a.unionByName(b), frames.values())}
         return frames, versions
 
-    def _hash(self, values: Mapping[str | None, Any]) -> Fingerprint:
-        if not self._settings.hash_inputs:
-            return not_hashed("not hashed: hash_inputs is off")
-        zone = self._settings.naive_timestamps
-        return combined({name or "": fingerprint(v, naive_timestamps=zone) for name, v in values.items()})
-
     def _note_input(
         self,
         context: InputContext,
         begun: OpenInput,
         seconds: float,
         form: Form,
-        hashed: Fingerprint,
-        versions: Mapping[str, tuple[Place, dict[str, Any]]],
+        values: Mapping[str | None, Any],
+        versions: Mapping[Place, dict[str, Any]],
     ) -> None:
-        single = next(iter(versions.values())) if len(versions) == 1 else None
-        version: dict[str, Any] | None = None
-        at_hash: dict[str, Any] | None = None
-        note = None
-        if len(versions) > 1:
-            why = f"read from {len(versions)} tables, each of a version of its own"
-            version = {"kind": "none", "reason": why}
-        if single is not None:
-            version = single[1]
-            if version.get("kind") == "delta":
-                at_hash = version
-                note = f"pinned to version {version['version']}, for the hash and for the asset"
-            elif version.get("kind") == "files":
-                at_hash = self._storage.resolve(self._session(), single[0])
-        self._writer.end_input(
-            begun,
-            seconds,
-            TableRead(
-                fingerprint=hashed,
-                format=self._storage.format,
-                scope="stored_partition" if context.has_asset_partitions else "stored_table",
-                location=None if single is None else single[0].shown,
-                recomputed=form.kind == "spark",
-                backend=form.backend,
-                source_version=version,
-                source_version_at_hash=at_hash,
-                note=note,
-            ),
+        hashed = not_hashed("not hashed: hash_inputs is off")
+        if self._settings.hash_inputs:
+            zone = self._settings.naive_timestamps
+            prints = {name or "": fingerprint(v, naive_timestamps=zone) for name, v in values.items()}
+            hashed = combined(prints)
+        at_hash = {
+            place: version if version["kind"] == "delta" else self._storage.resolve(self._session(), place)
+            for place, version in versions.items()
+        }
+        read = table_read(
+            hashed,
+            versions,
+            at_hash,
+            format=self._storage.format,
+            partitioned=context.has_asset_partitions,
+            form=form,
         )
-
-
-def _one_by_one(part: _Part) -> list[_Part]:
-    """Return the partitions of a part, each alone."""
-    if len(part.keys) <= 1 or part.rows is None:
-        return [part]
-    return [_Part((key,), part.place, rows) for key, rows in part.rows.one_by_one().items()]
+        self._writer.end_input(begun, seconds, read)
 
 
 def _frame(value: Any) -> Any:
