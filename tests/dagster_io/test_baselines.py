@@ -184,7 +184,10 @@ def test_a_receipt_reads_only_what_was_said_since_the_last_one(
 
     monkeypatch.setattr(type(project.instance), "fetch_observations", counted)
     project.run([raw], manager)
-    assert read == [0]
+    assert read == []
+    say(project, "raw", "unpinned")
+    project.run([raw], manager)
+    assert read == [1]
 
 
 @pytest.mark.parametrize("value", ["golden", "pinned", ""])

@@ -32,8 +32,10 @@ from dagster import (
 from ubunye_orchestrate.compare.comparison import compare_records
 from ubunye_orchestrate.compare.drift import judge
 from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
+from ubunye_orchestrate.dagster_io.ledger import Ledger
 from ubunye_orchestrate.dagster_io.metadata import MAX_RECEIPT_BYTES
 from ubunye_orchestrate.dagster_io.receipts import Receipts
+from ubunye_orchestrate.dagster_io.times import utc_text
 from ubunye_orchestrate.dagster_io.wrapping import with_receipts
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.hashing.api import fingerprint
@@ -71,6 +73,26 @@ def clean(raw: pd.DataFrame) -> pd.DataFrame:
 
 
 class TestRecord:
+    def test_it_knows_when_its_step_began(
+        self, manager: Any, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # Without inputs the step has worked before its IO manager is asked for anything.
+        asked: list[Any] = []
+        stats_of = project.instance.get_run_step_stats
+
+        def get_run_step_stats(self: Any, *args: Any) -> Any:
+            asked.append(args)
+            return stats_of(*args)
+
+        monkeypatch.setattr(type(project.instance), "get_run_step_stats", get_run_step_stats)
+        for queries in (0, 1):
+            if queries:  # as where nobody watched the run in this process
+                monkeypatch.setattr(Ledger, "start_of", lambda *args: None)
+            result = project.run([raw], manager)
+            assert len(asked) == queries
+            (stats,) = stats_of(result.run_id, ["raw"])
+            assert project.receipt("raw").started_at == utc_text(stats.start_time or 0.0)
+
     def test_it_says_what_was_read_written_and_with_what(self, manager: Any, project: Project) -> None:
         result = project.run([raw, clean], manager)
         source, record = project.receipt("raw"), project.receipt("clean")

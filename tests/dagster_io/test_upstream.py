@@ -264,6 +264,52 @@ def test_the_event_log(instance: DagsterInstance) -> None:
     assert len(upstream.materializations_by_id(instance, range(1_200))) == 4
 
 
+def test_newest_of_asset(project_on_disk: Project, project: Project) -> None:
+    @asset(partitions_def=DailyPartitionsDefinition("2024-01-01", end_date="2024-01-05"))
+    def daily() -> int:
+        return 1
+
+    for here in (project_on_disk.instance, project.instance):
+        assert upstream.newest_of_asset(here, AssetKey("one")) == (None, 0)
+        run([one], InMemoryIOManager(), here)
+        run([one], InMemoryIOManager(), here)
+        for day in (1, 2):
+            run([daily], InMemoryIOManager(), here, partition_key=f"2024-01-0{day}")
+        here.report_runless_asset_event(AssetObservation(asset_key="one"))
+        materialized = upstream.asset_event(here.fetch_materializations(AssetKey("one"), limit=1).records[0])
+        observed = here.fetch_observations(AssetKey("one"), limit=1).records[0].storage_id
+        assert upstream.newest_of_asset(here, AssetKey("one")) == (materialized, observed)
+        of_days = here.fetch_materializations(AssetKey("daily"), limit=2).records
+        for event in of_days:
+            found = upstream.newest_of_asset(here, AssetKey("daily"), event.partition_key)
+            assert found == (upstream.asset_event(event), 0)
+        assert upstream.newest_of_asset(here, AssetKey("daily"), "2024-01-04") == (None, 0)
+        here.wipe_assets([AssetKey("one")])
+        assert upstream.newest_of_asset(here, AssetKey("one")) in (None, (None, 0))
+        run([one], InMemoryIOManager(), here)
+        after = here.fetch_materializations(AssetKey("one"), limit=2).records
+        assert len(after) == 1
+        assert upstream.newest_of_asset(here, AssetKey("one")) in (None, (upstream.asset_event(after[0]), 0))
+
+
+def test_on_events(instance: DagsterInstance) -> None:
+    seen: list[Any] = []
+    begun: list[float] = []
+
+    @io_manager
+    def watching(context) -> IOManager:  # type: ignore[no-untyped-def]  # Dagster reads the class itself
+        upstream.on_events(context.instance, context.run.run_id, seen.append)
+        return Probe(lambda c: begun.extend(event.timestamp for event in seen if started(event)))
+
+    def started(event: Any) -> bool:
+        return event.dagster_event is not None and event.dagster_event.event_type_value == "STEP_START"
+
+    result = materialize([one], instance=instance, resources={"io_manager": watching})
+    stats = instance.get_run_step_stats(result.run_id, ["one"])
+    assert begun == [stats[0].start_time]
+    assert {event.run_id for event in seen} == {result.run_id}
+
+
 def test_what_a_check_loads_with(instance: DagsterInstance) -> None:
     partitions = DailyPartitionsDefinition("2024-01-01", end_date="2024-01-03")
     seen: list[InputContext] = []

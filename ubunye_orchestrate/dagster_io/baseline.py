@@ -60,23 +60,29 @@ def find_baseline(
 ) -> Baseline | None:
     """Return what a new run of the asset is held against; None where there is nothing.
 
-    One query of one event for the previous success, as a rule, and one for what was said since it was made; a
-    pinned or accepted run takes a third. A receipt that this version cannot read is passed over.
+    One look at the event log, as a rule; another where there are observations since the previous success, for
+    what they say, and one for a pinned or accepted run. A receipt that this version cannot read is passed
+    over.
     """
-    previous = _previous(instance, key, partition_keys, profile)
+    newest = upstream.newest_of_asset(instance, key, next(iter(partition_keys), None))
+    previous = _previous(instance, key, partition_keys, profile, newest)
     known: Mapping[str, Any] = {}
     if previous is not None and previous.record is not None:
         known = (previous.record.dagster or {}).get("baselines") or {}
-    after = known.get("said_until")
-    said, until = said_since(instance, key, after if isinstance(after, int) else 0)
+    noted_until = known.get("said_until")
+    after = noted_until if isinstance(noted_until, int) else 0
+    said: list[Acceptance] = []
+    until = after
+    if newest is None or newest.observation > after:
+        said, until = said_since(instance, key, after)
     said = [one for one in said if one.profile == profile and set(one.partition_keys) == set(partition_keys)]
     named: dict[str, Any] = {}
     if previous is not None:
         named["previous"] = {"run_id": previous.run_id, "storage_id": previous.storage_id}
     pins = (one for one in said if one.kind != "accepted")
     accepted = (one for one in said if one.kind != "unpinned")
-    for kind, newest in (("pinned", next(pins, None)), ("accepted", next(accepted, None))):
-        entry = known.get(kind) if newest is None else _entry(newest)
+    for kind, last in (("pinned", next(pins, None)), ("accepted", next(accepted, None))):
+        entry = known.get(kind) if last is None else _entry(last)
         if entry is not None:
             named[kind] = entry
     # What nobody ever said need not be noted.
@@ -112,11 +118,25 @@ def baseline_named(
 
 
 def _previous(
-    instance: DagsterInstance, key: AssetKey, partition_keys: Sequence[str], profile: str
+    instance: DagsterInstance,
+    key: AssetKey,
+    partition_keys: Sequence[str],
+    profile: str,
+    newest: upstream.NewestOfAsset | None,
 ) -> Baseline | None:
-    """Return the newest materialization whose receipt is of the same partitions and profile."""
+    """Return the newest materialization whose receipt is of the same partitions and profile.
+
+    ``newest`` is the newest one of all, where it is known.
+    """
+    if newest is not None:
+        last = newest.materialization
+        if last is None:
+            return None
+        record = _readable(last)
+        if record is not None and _fits(record, partition_keys, profile):
+            return Baseline(last.storage_id, last.run_id, record)
     partitions = list(partition_keys[:1]) or None
-    for limit in (1, _LOOK_BACK):
+    for limit in (1, _LOOK_BACK) if newest is None else (_LOOK_BACK,):
         events = instance.fetch_materializations(
             AssetRecordsFilter(asset_key=key, asset_partitions=partitions), limit=limit
         ).records

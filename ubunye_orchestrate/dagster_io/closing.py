@@ -50,6 +50,7 @@ __all__ = [
     "Warn",
     "close_run",
     "close_steps",
+    "open_run",
     "planned_of",
     "read_log",
 ]
@@ -105,6 +106,25 @@ class RunLog:
     """What each step was to make."""
     tries: dict[str, int] = field(default_factory=dict)
     """The number of the last try of each step that has started."""
+
+
+def open_run(context: InitResourceContext) -> None:
+    """Note from now on when the steps of the resource's run begin; outside of a run do nothing.
+
+    A step without inputs has worked before an IO manager is asked for anything. Where nobody watched, the
+    event log is asked.
+    """
+    if context.run is None or context.instance is None or context.log is None:
+        return
+    with harmless(context.log, "watching for the starts of steps"):
+        if LEDGER.watch(context.run.run_id):
+            upstream.on_events(context.instance, context.run.run_id, _note_start)
+
+
+def _note_start(event: EventLogEntry) -> None:
+    found = event.dagster_event
+    if found is not None and found.step_key is not None and found.event_type in _STARTS:
+        LEDGER.began(event.run_id, found.step_key, event.timestamp)
 
 
 def close_run(

@@ -7,7 +7,7 @@ from dagster import ConfigurableIOManager, InitResourceContext, InputContext, IO
 from pydantic import Field
 from upath import UPath
 
-from ubunye_orchestrate.dagster_io.closing import close_run
+from ubunye_orchestrate.dagster_io.closing import close_run, open_run
 from ubunye_orchestrate.dagster_io.parquet_tables import ParquetTables
 from ubunye_orchestrate.dagster_io.receipts import Receipts
 from ubunye_orchestrate.dagster_io.wrapper import WritesReceipts
@@ -48,6 +48,7 @@ class ParquetIOManager(ConfigurableIOManager, WritesReceipts):
 
     def create_io_manager(self, context: InitResourceContext) -> IOManager:
         """Return the IO manager at work: its settings are settled once."""
+        open_run(context)
         return self._at_work()
 
     def teardown_after_execution(self, context: InitResourceContext) -> None:

@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from dagster import AssetKey
 
@@ -104,6 +104,8 @@ class Ledger:
         self._steps: OrderedDict[StepKey, StepEntry] = OrderedDict()
         self._closed: OrderedDict[StepKey, None] = OrderedDict()
         self._groups: OrderedDict[str, Mapping[AssetKey, str]] = OrderedDict()
+        self._watched: OrderedDict[str, None] = OrderedDict()
+        self._starts: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -129,20 +131,46 @@ class Ledger:
         with self._lock:
             return self._groups.get(run_id, {}).get(asset)
 
+    def watch(self, run_id: str) -> bool:
+        """Take the events of a run for yourself: True for the first caller only."""
+        with self._lock:
+            return _first(self._watched, run_id, _MAX_RUNS)
+
+    def began(self, run_id: str, step_key: str, at: float) -> None:
+        """Note when a try of a step began, in seconds since the epoch; the newest counts."""
+        with self._lock:
+            self._starts.pop((run_id, step_key), None)
+            self._starts[run_id, step_key] = at
+            while len(self._starts) > self._max_steps:
+                self._starts.popitem(last=False)
+
+    def start_of(self, run_id: str, step_key: str) -> float | None:
+        """Return when the newest try of a step began; None when it was not seen here."""
+        with self._lock:
+            return self._starts.get((run_id, step_key))
+
     def close(self, key: StepKey) -> bool:
         """Take the step for yourself: True for the first caller only, so that a step is closed once."""
         with self._lock:
-            if key in self._closed:
-                return False
-            self._closed[key] = None
-            while len(self._closed) > self._max_steps:
-                self._closed.popitem(last=False)
-            return True
+            return _first(self._closed, key, self._max_steps)
 
     def take(self, key: StepKey) -> StepEntry | None:
         """Return the step's entry and forget it."""
         with self._lock:
             return self._steps.pop(key, None)
+
+
+_Key = TypeVar("_Key")
+
+
+def _first(known: OrderedDict[_Key, None], key: _Key, most: int) -> bool:
+    """Note a key among the newest ``most`` ones; tell whether it is new."""
+    if key in known:
+        return False
+    known[key] = None
+    while len(known) > most:
+        known.popitem(last=False)
+    return True
 
 
 LEDGER = Ledger()

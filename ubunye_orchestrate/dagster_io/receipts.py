@@ -15,7 +15,7 @@ from dagster import (
 )
 from pydantic import Field
 
-from ubunye_orchestrate.dagster_io.closing import close_run
+from ubunye_orchestrate.dagster_io.closing import close_run, open_run
 from ubunye_orchestrate.dagster_io.explicit import ReceiptRun
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.records.settings import ReceiptSettings, resolve_settings
@@ -90,6 +90,10 @@ class Receipts(ConfigurableResource[Any]):
         """
         key = None if asset is None else AssetKey.from_coercible(asset)
         return ReceiptRun(context, self.settings(), key)
+
+    def setup_for_execution(self, context: InitResourceContext) -> None:
+        """Watch for the steps that begin."""
+        open_run(context)
 
     def teardown_after_execution(self, context: InitResourceContext) -> None:
         """Close the records of the steps that ended."""

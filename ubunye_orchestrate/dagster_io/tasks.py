@@ -201,6 +201,9 @@ def launch_of(tags: Mapping[str, str]) -> str:
 
 
 def _step_began(step: upstream.StepContext, key: StepKey, now: float) -> float:
+    seen = LEDGER.start_of(key.run_id, key.step_key)
+    if seen is not None:
+        return min(now, seen)
     stats = step.instance.get_run_step_stats(key.run_id, [key.step_key])
     starts = [attempt.start_time for one in stats for attempt in one.attempts_list if attempt.start_time]
     starts += [one.start_time for one in stats if one.start_time]

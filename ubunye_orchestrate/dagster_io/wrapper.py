@@ -24,7 +24,7 @@ from dagster import (
 )
 
 from ubunye_orchestrate.dagster_io import upstream
-from ubunye_orchestrate.dagster_io.closing import GroupOf, close_run
+from ubunye_orchestrate.dagster_io.closing import GroupOf, close_run, open_run
 from ubunye_orchestrate.dagster_io.expecting import check_input, check_output
 from ubunye_orchestrate.dagster_io.panel import harmless
 from ubunye_orchestrate.dagster_io.receipts import Receipts
@@ -204,6 +204,7 @@ class ReceiptsMixin(WritesReceipts):
 
     def create_io_manager(self, context: InitResourceContext) -> IOManager:
         """Return the user's IO manager with receipts around it."""
+        open_run(context)
         inner: IOManager = super().create_io_manager(context)  # type: ignore[misc]  # the class it is mixed into
         return ReceiptsIOManager(inner, self.receipts_settings().settings(), type(self).__name__)
 
@@ -218,6 +219,7 @@ def _resource_function(
 ) -> Callable[[InitResourceContext], Iterator[IOManager]]:
     def io_manager_with_receipts(context: InitResourceContext) -> Iterator[IOManager]:
         resolved = settings()
+        open_run(context)
         with _entered(inner, context) as manager:
             if isinstance(manager, WritesReceipts):
                 yield manager

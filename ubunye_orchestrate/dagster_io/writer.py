@@ -214,7 +214,13 @@ class ReceiptWriter:
             shown = mirror_metadata(mirrored)
         else:
             shown, record, mirrored = self._shown(context, record, task, task.partitions, whole, stored)
-        context.add_output_metadata(free_names(shown, taken))
+        free = free_names(shown, taken)
+        if task.key is None or task.key in entry.graphs:
+            context.add_output_metadata(free)
+        else:
+            # On the materialization alone: on the output's own event it would be a second copy of it all,
+            # which nobody reads (of an op's output, the graph's last op does).
+            upstream.add_asset_metadata(upstream.step_context(context), task.key, None, free)
         entry.stored.append(Stored(record, self.settings))
         entry.mark = time.perf_counter()
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from ubunye_orchestrate.dagster_io.upstream.asset_events import (
     AssetEvent,
+    NewestOfAsset,
     NotJson,
     asset_event,
     json_of,
     materializations_after,
     materializations_by_id,
+    newest_of_asset,
     observations_after,
 )
 from ubunye_orchestrate.dagster_io.upstream.events import (
@@ -20,6 +22,7 @@ from ubunye_orchestrate.dagster_io.upstream.events import (
     error_of,
     head_of_event_log,
     latest_materialization_ids,
+    on_events,
     outputs_handled,
     planned_asset,
     report_observation,
@@ -73,6 +76,7 @@ __all__ = [
     "GraphOfAsset",
     "Job",
     "LegacyAssets",
+    "NewestOfAsset",
     "NotJson",
     "StepContext",
     "add_asset_metadata",
@@ -102,9 +106,11 @@ __all__ = [
     "metadata_in_project",
     "metadata_in_step",
     "metadata_of_checked",
+    "newest_of_asset",
     "node_of",
     "node_of_step_key",
     "observations_after",
+    "on_events",
     "op_config",
     "outputs_handled",
     "partitions_from",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from dagster import (
@@ -27,6 +27,7 @@ __all__ = [
     "error_of",
     "head_of_event_log",
     "latest_materialization_ids",
+    "on_events",
     "outputs_handled",
     "planned_asset",
     "report_observation",
@@ -89,6 +90,11 @@ def planned_asset(event: EventLogEntry) -> tuple[AssetKey, list[str]]:
 def head_of_event_log(instance: DagsterInstance) -> int:
     """Return the storage id of the newest event of any run; 0 for an empty log."""
     return instance.event_log_storage.get_maximum_record_id() or 0
+
+
+def on_events(instance: DagsterInstance, run_id: str, callback: Callable[[EventLogEntry], None]) -> None:
+    """Have every event of a run that this process stores handed to ``callback``, until the process ends."""
+    instance.add_event_listener(run_id, callback)
 
 
 def latest_materialization_ids(
