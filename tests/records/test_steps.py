@@ -52,7 +52,7 @@ def test_a_hashed_table() -> None:
         "materialised",
         "stored_partition",
     )
-    assert (step.hash_seconds, step.hash_reused_from) == (0.123457, "r-1")
+    assert (step.hash_seconds, step.hash_reused_from, step.hash_path) == (0.123457, "r-1", "pyarrow")
     assert step.columns == [("id", "int64")]
     assert step.producer == [producer]
     assert step.source_version == {"kind": "none", "reason": "a pickle"}

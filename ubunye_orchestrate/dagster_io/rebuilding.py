@@ -150,5 +150,5 @@ def fingerprint_of(step: StepRecord) -> Fingerprint:
         columns=tuple(step.columns or ()),
         error=step.hash_error if known else "its columns were cut from the receipt for its size",
         seconds=step.hash_seconds or 0.0,
-        path_taken="",
+        path_taken=step.hash_path or "",
     )

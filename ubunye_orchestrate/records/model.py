@@ -59,7 +59,9 @@ class Producer(_Stored):
 class StepRecord(_Stored):
     """One table that a run read or wrote."""
 
-    _left_out_when_empty = frozenset(["lane_sums", "hash_scope", "producer", "columns", "made_by"])
+    _left_out_when_empty = frozenset(
+        ["lane_sums", "hash_scope", "hash_path", "producer", "columns", "made_by"]
+    )
 
     name: str
     """The asset (parts joined with ``/``) or the name of the input or output."""
@@ -90,6 +92,8 @@ class StepRecord(_Stored):
     """Ours: the two lane sums as decimal strings (JSON readers lose integers above 2**53)."""
     hash_scope: HashScope | None = None
     """Ours: which rows were hashed."""
+    hash_path: str | None = None
+    """Ours: the way that the hash took (``pyarrow``, ``spark-sql+java-method``); every way gives the same."""
     producer: list[Producer] | None = None
     """Ours, inputs: the materializations that were read, one for each partition."""
     made_by: str | None = None

@@ -56,6 +56,7 @@ def step_from_fingerprint(
         source_note=source_note,
         lane_sums=None if sums is None else (str(sums[0]), str(sums[1])),
         hash_scope=scope if hashed else None,
+        hash_path=fingerprint.path_taken or None if hashed else None,
         producer=None if producer is None else list(producer),
         made_by=made_by,
         columns=list(fingerprint.columns) or None,
