@@ -49,15 +49,18 @@ def chromium() -> str | None:
 
 
 @contextmanager
-def webserver(home: Path, log: Path) -> Iterator[str]:
-    """Serve the example's pages on a free port of the loopback interface, on the instance in ``home``."""
+def webserver(home: Path, log: Path, module: str = "definitions") -> Iterator[str]:
+    """Serve a project's pages on a free port of the loopback interface, on the instance in ``home``.
+
+    ``module`` is the project, by default the example.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [str(Path(sys.executable).parent / "dagster-webserver"), "-h", "127.0.0.1", "-p", str(port)]
     with log.open("w") as output:
         server = subprocess.Popen(
-            [*command, "-m", "definitions"],
+            [*command, "-m", module],
             cwd=ROOT,
             env={**os.environ, "DAGSTER_HOME": str(home)},
             stdout=output,
@@ -92,23 +95,31 @@ def _wait_until_served(url: str, server: subprocess.Popen[bytes], log: Path, pat
 
 
 @contextmanager
-def panel(url: str, asset: str, partition: str | None = None) -> Iterator[Page]:
-    """Open the page of an asset's newest materialization, and wait until its metadata is drawn."""
+def opened(address: str, *texts: str, width: int = 1700, height: int = 960) -> Iterator[Page]:
+    """Open a page, and wait until each of the texts stands on it."""
     executable = chromium()
     if executable is None:
         raise RuntimeError("no chromium on this machine; Debian's package is called chromium")
-    query = {"view": "partitions", "partition": partition} if partition else {"view": "events"}
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=_CHROMIUM_FLAGS)
         try:
-            page = browser.new_page(viewport={"width": 1700, "height": 960})
-            page.goto(f"{url}/assets/{asset}?{urlencode(query)}")
-            page.get_by_text("ubunye/data_hash", exact=True).first.wait_for(timeout=60_000)
-            page.get_by_text("ubunye/changes", exact=True).first.wait_for(timeout=60_000)
+            page = browser.new_page(viewport={"width": width, "height": height})
+            page.goto(address)
+            for text in texts:
+                page.get_by_text(text, exact=True).first.wait_for(timeout=60_000)
             page.wait_for_load_state("networkidle")
             yield page
         finally:
             browser.close()
+
+
+@contextmanager
+def panel(url: str, asset: str, partition: str | None = None) -> Iterator[Page]:
+    """Open the page of an asset's newest materialization, and wait until its metadata is drawn."""
+    query = {"view": "partitions", "partition": partition} if partition else {"view": "events"}
+    address = f"{url}/assets/{asset}?{urlencode(query)}"
+    with opened(address, "ubunye/data_hash", "ubunye/changes") as page:
+        yield page
 
 
 def main() -> None:
