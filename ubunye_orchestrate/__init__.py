@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from ubunye_orchestrate.dagster_io.external import build_observed_table as build_observed_table
     from ubunye_orchestrate.dagster_io.integrity import build_integrity_checks as build_integrity_checks
+    from ubunye_orchestrate.dagster_io.io_managers import DeltaIOManager as DeltaIOManager
     from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager as ParquetIOManager
     from ubunye_orchestrate.dagster_io.judging import DriftReport as DriftReport
     from ubunye_orchestrate.dagster_io.killed import build_killed_runs_sensor as build_killed_runs_sensor
@@ -46,6 +47,7 @@ __version__ = "0.1.0"
 
 # Public name -> the module of this package that defines it.
 _EXPORTS = {
+    "DeltaIOManager": "dagster_io.io_managers",
     "Difference": "hashing.difference",
     "DriftPolicy": "compare.policy",
     "DriftReport": "dagster_io.judging",
@@ -78,6 +80,7 @@ _EXPORTS = {
 }
 
 __all__ = [
+    "DeltaIOManager",
     "Difference",
     "DriftPolicy",
     "DriftReport",

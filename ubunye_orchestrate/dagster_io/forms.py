@@ -106,16 +106,29 @@ def convert(table: pa.Table, kind: Kind) -> Any:
 
 
 def _to_pandas(table: pa.Table) -> Any:
-    """Return the table as a pandas frame, in the pandas types that its metadata names."""
+    """Return the table as a pandas frame, in the pandas types that its metadata names.
+
+    Without such metadata a column of whole numbers with nulls is of pandas' nullable integers: as floats,
+    which pandas takes by itself, large ones would lose digits.
+    """
     metadata = table.schema.metadata or {}
     backed = [n for n in json.loads(metadata.get(_ARROW_BACKED, b"[]")) if n in table.column_names]
-    if not backed:
+    with_gaps = [
+        name
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if pa.types.is_integer(column.type) and column.null_count
+    ]
+    nullable = [] if b"pandas" in metadata else [n for n in with_gaps if n not in backed]
+    if not backed and not nullable:
         return table.to_pandas()
-    frame = table.drop_columns(backed).to_pandas()
+    frame = table.drop_columns([*backed, *nullable]).to_pandas()
     pandas = importlib.import_module("pandas")
     for position, name in enumerate(table.column_names):
         if name in backed:
             frame.insert(position, name, pandas.arrays.ArrowExtensionArray(table[name]))
+        elif name in nullable:
+            dtype = pandas.api.types.pandas_dtype(str(table[name].type).replace("i", "I").replace("u", "U"))
+            frame.insert(position, name, dtype.__from_arrow__(table[name]))
     return frame
 
 

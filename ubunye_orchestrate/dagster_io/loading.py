@@ -43,6 +43,8 @@ class Source(ABC):
     """For records, credentials masked; None where it is several places."""
     note: str | None = None
     """What there is to say of how it is read, for a record."""
+    pinned = False
+    """What is read from it is the same however often, whatever is stored meanwhile."""
     reused_note: str
     """What a record says where nothing was read for the hash."""
 
@@ -149,9 +151,12 @@ def _note(
     reused: Reused | None = None,
 ) -> None:
     """``at_hash`` is the version when the rows were hashed, where that was not the reading itself."""
-    note = _APART if at_hash is not None else None
+    version = source.version()
+    notes = [_APART if form.kind == "reader" else None, source.note]
     if reused is not None:
-        at_hash, note = reused.version, source.reused_note
+        at_hash, notes = reused.version, [source.reused_note, source.note]
+    elif source.pinned:
+        at_hash = version
     writer.end_input(
         begun,
         seconds,
@@ -162,9 +167,9 @@ def _note(
             location=source.location,
             recomputed=form.kind == "reader",
             backend=form.backend,
-            source_version=source.version(),
+            source_version=version,
             source_version_at_hash=at_hash,
-            note=note or source.note,
+            note="; ".join(note for note in notes if note is not None) or None,
             reused_from=None if reused is None else reused.run_ids,
         ),
     )

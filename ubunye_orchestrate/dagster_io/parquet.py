@@ -39,6 +39,7 @@ __all__ = [
     "in_parts",
     "open_reader",
     "read_table",
+    "row_groups",
     "shown_path",
     "staged_table",
     "write_table",
@@ -116,7 +117,7 @@ def _write(file: Any, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> N
     except pa.ArrowException as e:
         raise cannot_hold(schema, e) from e
     with writer:
-        for group in _row_groups(schema, batches):
+        for group in row_groups(schema, batches):
             if not schema.names and group.num_rows:
                 raise StorageError(
                     f"got {group.num_rows} rows without a column; parquet keeps rows only in columns; "
@@ -225,7 +226,7 @@ def shown_path(path: UPath) -> str:
     return mask_location(str(path))
 
 
-def _row_groups(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+def row_groups(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Gather small batches, so that a file does not have a row group for each."""
     held: list[pa.RecordBatch] = []
     rows = size = 0

@@ -15,7 +15,7 @@ from ubunye_orchestrate.dagster_io.writer import ReceiptWriter
 from ubunye_orchestrate.errors import HashError, StorageError
 from ubunye_orchestrate.hashing.frames import arrow_stream
 
-__all__ = ["RowsToStore", "store_exactly", "values_to_store"]
+__all__ = ["RowsToStore", "spooled", "store_exactly", "values_to_store"]
 
 T = TypeVar("T")
 
@@ -95,6 +95,21 @@ def store_exactly(
                 raise (e.error.__cause__ or e.error) from None
             unhashed[e.name] = str(e.error)
             context.log.warning(f"ubunye: the table is stored without a data hash: {e.error}")
+
+
+def spooled(value: Any, naive_timestamps: str, file: str) -> pa.Table:
+    """Compute what is not in memory, once, into a local file; return it as a table that stays there.
+
+    Raises what the source raises, StorageError for what has no exact form in Arrow.
+    """
+    try:
+        stream = arrow_stream(value, naive_timestamps=naive_timestamps)
+        with pa.OSFile(file, "wb") as sink, pa.ipc.new_stream(sink, stream.schema) as writer:
+            for batch in stream.batches:
+                writer.write_batch(batch)
+    except HashError as e:
+        raise (e.__cause__ or StorageError(str(e))) from None
+    return pa.ipc.open_stream(pa.memory_map(file)).read_all()
 
 
 def _exact(name: str | None, value: Any, naive_timestamps: str) -> RowsToStore:
