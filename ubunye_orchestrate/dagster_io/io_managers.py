@@ -20,19 +20,12 @@ class _BelowOnePath(ConfigurableIOManager, WritesReceipts):
     """What the IO managers of this package have in common: a place, and where receipts go."""
 
     base_path: str
-
     receipts: Receipts
-
-    def __init__(self, **data: Any) -> None:
-        # Dagster does not take a default for a nested resource.
-        data.setdefault("receipts", Receipts())
-        super().__init__(**data)
 
     @classmethod
     def configure_at_launch(cls, **kwargs: Any) -> Any:
         """Return the IO manager with the remaining fields left to the run's config."""
-        kwargs.setdefault("receipts", Receipts())
-        return super().configure_at_launch(**kwargs)
+        return super().configure_at_launch(**_with_receipts(kwargs))
 
     def create_io_manager(self, context: InitResourceContext) -> IOManager:
         """Return the IO manager at work: its settings are settled once."""
@@ -74,6 +67,9 @@ class ParquetIOManager(_BelowOnePath):
         default_factory=dict, description="What fsspec needs for the URL: endpoint, credentials, …"
     )
 
+    def __init__(self, **data: Any) -> None:
+        super().__init__(**_with_receipts(data))
+
     def _at_work(self) -> IOManager:
         base = UPath(self.base_path, **self.storage_options)
         return ParquetTables(base, self.receipts.settings(), type(self).__name__)
@@ -104,7 +100,15 @@ class DeltaIOManager(_BelowOnePath):
         default_factory=dict, description="What delta-rs needs for the URL: AWS_ENDPOINT_URL, credentials, …"
     )
 
+    def __init__(self, **data: Any) -> None:
+        super().__init__(**_with_receipts(data))
+
     def _at_work(self) -> IOManager:
         return DeltaTables(
             self.base_path, self.storage_options, self.receipts.settings(), type(self).__name__
         )
+
+
+def _with_receipts(data: dict[str, Any]) -> dict[str, Any]:
+    # Dagster does not take a default for a nested resource.
+    return {"receipts": Receipts(), **data}
