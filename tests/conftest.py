@@ -123,3 +123,18 @@ def spark(spark_jdk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         session.sparkContext.setLogLevel("ERROR")
         yield session
         session.stop()
+
+
+@pytest.fixture(scope="session")
+def connect_address(spark: SparkSession) -> Iterator[str]:
+    """Where a Connect server in the JVM of the tests' Spark listens, on loopback."""
+    jvm = spark._jvm
+    settings = jvm.org.apache.spark.SparkEnv.get().conf()
+    settings.set("spark.connect.grpc.binding.address", "127.0.0.1")
+    settings.set("spark.connect.grpc.binding.port", "0")
+    service = jvm.org.apache.spark.sql.connect.service
+    service.SparkConnectService.start(spark._jsc.sc())
+    port = getattr(getattr(service, "SparkConnectService$"), "MODULE$").localPort()
+    yield f"sc://127.0.0.1:{port}"
+    nothing = jvm.scala.Option.empty()
+    service.SparkConnectService.stop(nothing, nothing)

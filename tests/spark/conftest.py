@@ -1,4 +1,4 @@
-"""A Spark Connect client of the tests' own Spark, and sessions that nobody else has set anything in."""
+"""Sessions, classic and Connect, that nobody else has set anything in."""
 
 from __future__ import annotations
 
@@ -12,21 +12,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NewSession = Callable[..., Any]
-
-
-@pytest.fixture(scope="session")
-def connect_address(spark: SparkSession) -> Iterator[str]:
-    """Where a Connect server in the JVM of the tests' Spark listens, on loopback."""
-    jvm = spark._jvm
-    settings = jvm.org.apache.spark.SparkEnv.get().conf()
-    settings.set("spark.connect.grpc.binding.address", "127.0.0.1")
-    settings.set("spark.connect.grpc.binding.port", "0")
-    service = jvm.org.apache.spark.sql.connect.service
-    service.SparkConnectService.start(spark._jsc.sc())
-    port = getattr(getattr(service, "SparkConnectService$"), "MODULE$").localPort()
-    yield f"sc://127.0.0.1:{port}"
-    nothing = jvm.scala.Option.empty()
-    service.SparkConnectService.stop(nothing, nothing)
 
 
 @pytest.fixture(params=["classic", "connect"])
