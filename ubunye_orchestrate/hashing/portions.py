@@ -45,9 +45,13 @@ class Portions:
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """Give the portions of what is still waiting."""
+        whole = self._waiting_rows <= PORTION_ROWS and self._waiting_text <= PORTION_TEXT
         waiting, self._waiting, self._waiting_rows, self._waiting_text = self._waiting, [], 0, 0
         for batch in _put_together(waiting):
-            yield from _cut(batch)
+            if whole:  # as most small tables are, so it need not be weighed again
+                yield batch
+            else:
+                yield from _cut(batch)
 
 
 def _put_together(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:

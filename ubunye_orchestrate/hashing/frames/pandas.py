@@ -84,7 +84,7 @@ def _labelled(frame: Any) -> list[tuple[str, Any]]:
         for i, name in enumerate(index.names)
         if name is not None
     ]
-    columns = [(label, frame.iloc[:, i]) for i, label in enumerate(frame.columns)]
+    columns = list(frame.items())
     labels = [label for label, _ in levels + columns]
     texts = [_label_text(label) for label in labels]
     for text, count in Counter(texts).items():
@@ -154,7 +154,7 @@ def _missing(values: npt.NDArray[np.object_], name: str) -> npt.NDArray[np.bool_
     """Mark None, NaN, NA, NaT and Decimal("NaN"), as pandas does."""
     pandas = sys.modules["pandas"]
     try:
-        return np.asarray(pandas.Series(values, dtype=object, copy=False).isna())
+        return np.asarray(pandas.isna(values))
     except decimal.InvalidOperation as e:
         raise HashError(
             "holds a Decimal that is a signalling NaN, which cannot be compared",
