@@ -19,6 +19,8 @@ __all__ = ["Project", "is_installed", "is_library"]
 _MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 _INSTALLED = frozenset(["site-packages", "dist-packages"])
 _OWN_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# Where a link leads is settled for a process when it loads what is behind it; and each step asks again.
+_real_path = functools.lru_cache(maxsize=4096)(os.path.realpath)
 _STANDARD = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
 
 
@@ -42,17 +44,17 @@ class Project:
     @functools.cached_property
     def _paths(self) -> list[str]:
         """Where the project's modules may be: its import root, and what else of it is on Python's path."""
-        within = os.path.join(os.path.realpath(self.root), "")
-        paths = (path for path in sys.path if os.path.realpath(path).startswith(within))
+        within = os.path.join(_real_path(self.root), "")
+        paths = (path for path in sys.path if _real_path(path).startswith(within))
         return list(dict.fromkeys([self._import_root, *paths]))
 
     def holds(self, file: str) -> bool:
         """Tell whether a file is the project's own: no library's, no environment's, not this package's."""
-        file = os.path.realpath(file)
+        file = _real_path(file)
         if self._installed:
             return file == self.root + ".py" or file.startswith(self.root + os.sep)
         return (
-            file.startswith(os.path.join(os.path.realpath(self.root), ""))
+            file.startswith(os.path.join(_real_path(self.root), ""))
             and not is_installed(file)
             and not is_library(file)
         )
@@ -148,7 +150,7 @@ def is_installed(file: str) -> bool:
 
 def is_library(file: str) -> bool:
     """Tell whether a file belongs to Python itself or to this package."""
-    file = os.path.realpath(file)
+    file = _real_path(file)
     return any(file.startswith(os.path.join(path, "")) for path in (*_STANDARD, _OWN_PACKAGE))
 
 
