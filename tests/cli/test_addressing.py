@@ -76,6 +76,58 @@ def test_an_exact_run_id_wins_over_those_that_it_begins(
     assert run("show", "-d", flights, "--run-id", "aaaa").json["run_id"] == "aaaa"
 
 
+LONG = "2fd153b1-90df-4eea-879c-9087ead017d6"
+
+
+@pytest.fixture
+def shown(tmp_path: Path, run: Run, make: SimpleNamespace) -> tuple[Path, list[str]]:
+    """A mirror of a partitioned asset whose runs have ids of Dagster, and how the list shows them."""
+    store = RecordStore(tmp_path)
+    other = LONG.replace("2fd153b1", "03fa0aa8")
+    cases = [(LONG, ["2013-02"], 0), (LONG, ["2013-02"], 1), (LONG, ["2013-02-01"], 0), (LONG, [], 0)]
+    for day, (run_id, keys, attempt) in enumerate([*cases, (LONG, [], 1), (other, ["2013-02"], 0)], start=1):
+        dagster = {"asset_key": ["raw", "flights"], "partition_keys": keys, "attempt": attempt}
+        store.save(make.record(stored_run_id(run_id, keys, attempt), day, str(day), dagster=dagster))
+    listed = run("list", "-d", tmp_path).out.splitlines()
+    return tmp_path, [line.split()[0] for line in listed if "2024-01-" in line]
+
+
+def test_run_ids_as_they_are_shown(run: Run, shown: tuple[Path, list[str]]) -> None:
+    folder, ids = shown
+    assert ids == [
+        "03fa0aa8--2013-02",
+        "2fd153b1.retry-1",
+        "2fd153b1",
+        "2fd153b1--2013-02-01",
+        "2fd153b1--2013-02.retry-1",
+        "2fd153b1--2013-02",
+    ]
+    whole = [one.replace("2fd153b1", LONG) for one in ids[1:]]
+    for text, run_id in zip(ids[1:], whole, strict=True):
+        assert run("show", "-d", folder, "--run-id", text).json["run_id"] == run_id
+        assert run("trace", "-d", folder, "--run-id", text, "--json").json["run_id"] == run_id
+    given = ["-d", folder, "--run-id1", "2fd153b1--2013-02", "--run-id2", "03fa0aa8--2013-02"]
+    expected = (f"{LONG}--2013-02", LONG.replace("2fd153b1", "03fa0aa8") + "--2013-02")
+    assert pair(run("compare", *given, "--json")) == expected
+    path = run("why", *given, "--json").json["path"]
+    assert (path["a"], path["b"]) == expected
+    # A part of what is shown is a beginning too.
+    assert run("show", "-d", folder, "--run-id", "2fd153b1--2013-02-").json["run_id"] == whole[2]
+
+
+def test_what_is_shown_of_two_runs_alike_is_the_beginning_of_both(
+    run: Run, shown: tuple[Path, list[str]], make: SimpleNamespace
+) -> None:
+    folder, _ = shown
+    twin = LONG[:-1] + "0"
+    RecordStore(folder).save(make.record(twin, 9))
+    done = run("show", "-d", folder, "--run-id", "2fd153b1")
+    assert done.code == 1
+    assert "is the beginning of 6 runs" in done.err
+    assert twin in done.err
+    assert LONG in done.err
+
+
 def test_compare_takes_the_newest_two_or_fills_in_the_one_that_is_missing(run: Run, flights: Path) -> None:
     assert pair(run("compare", "-d", flights, "--json")) == ("cccc4444", "dddd5555")
     assert pair(run("compare", "-d", flights, "--run-id1", "aaaa1", "--json")) == ("aaaa1111", "dddd5555")

@@ -66,7 +66,7 @@ class Task:
 
     def run(self, text: str | None) -> RunRecord:
         """Return the run that is meant: ``latest`` (or nothing), ``previous``, ``baseline``, ``accepted``, a
-        run id or its beginning.
+        run id, its beginning, or the short form in which it is shown.
 
         Raises RecordNotFoundError when there is none, ConfigurationError when several begin so, and
         InvalidRecordError when the file of exactly this run cannot be read.
@@ -79,6 +79,10 @@ class Task:
             return self.store.load(*self.names, text)
         except RecordNotFoundError:
             found = self.beginning(text)
+        # As a list shows it: that is the run, and not its retry or a partition whose name is longer.
+        as_shown = [run for run in found if short_run_id(run.run_id) == text]
+        if len(as_shown) == 1:
+            return as_shown[0]
         if len(found) == 1:
             return found[0]
         if found:
@@ -90,13 +94,20 @@ class Task:
         return self._first(iter(()), f"run {text!r}")
 
     def beginning(self, text: str) -> list[RunRecord]:
-        """Return the runs whose id begins with ``text``, newest first. Only their files are read."""
-        found = list(self.runs(lambda run_id: run_id.startswith(text)))
+        """Return the runs whose id, whole or as it is shown, begins with ``text``, newest first.
+
+        Only their files are read.
+        """
+
+        def fits(run_id: str) -> bool:
+            return run_id.startswith(text) or short_run_id(run_id).startswith(text)
+
+        found = list(self.runs(fits))
         if found:
             return found
         # A file may have another name than its run id: the newest are looked into, not a whole history.
         newest = itertools.islice(self.runs(), _LOOK_BACK)
-        return [record for record in newest if record.run_id.startswith(text)]
+        return [record for record in newest if fits(record.run_id)]
 
     def beside(self, record: RunRecord, word: str) -> RunRecord:
         """Return the run that ``previous``, ``baseline`` or ``accepted`` means from ``record`` on.
