@@ -17,6 +17,7 @@ from dagster import AssetKey, AssetRecordsFilter, DagsterInstance, EventLogRecor
 from ubunye_orchestrate.compare.policy import BaselineWanted
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.acceptance import said_since
+from ubunye_orchestrate.dagster_io.completing import completed
 from ubunye_orchestrate.dagster_io.metadata import receipt_of_event
 from ubunye_orchestrate.errors import InvalidRecordError
 from ubunye_orchestrate.records.baselines import Acceptance
@@ -158,9 +159,10 @@ def _entry(said: Acceptance) -> Mapping[str, Any] | None:
 
 def _readable(event: EventLogRecord | upstream.AssetEvent) -> RunRecord | None:
     try:
-        return receipt_of_event(event)
+        receipt = receipt_of_event(event)
     except InvalidRecordError:
         return None
+    return None if receipt is None else completed(receipt)
 
 
 def _fits(record: RunRecord, partition_keys: Sequence[str], profile: str) -> bool:

@@ -26,6 +26,7 @@ from dagster import (
 
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.baseline import receipt_of_event
+from ubunye_orchestrate.dagster_io.completing import completed
 from ubunye_orchestrate.errors import ConfigurationError, InvalidRecordError
 from ubunye_orchestrate.expectations.rules import Rule, rules_in, rules_of_function, with_own_names
 
@@ -99,7 +100,7 @@ def _checks(key: AssetKey, rules: Sequence[Rule], blocking: bool) -> AssetChecks
         AssetCheckSpec(
             rule.name,
             asset=key,
-            description=f"The rule {rule.kind} of severity {rule.severity}, checked before it is written.",
+            description=f"The rule {rule.kind} of severity {rule.severity}, checked {_when(rule)}.",
             blocking=blocking,
         )
         for rule in rules
@@ -112,6 +113,10 @@ def _checks(key: AssetKey, rules: Sequence[Rule], blocking: bool) -> AssetChecks
             yield _result(key, rule, [one for one in results if one.get("rule") == rule.name], problem)
 
     return expectations
+
+
+def _when(rule: Rule) -> str:
+    return f"on input {rule.input}, before the step runs" if rule.input else "before it is written"
 
 
 def _newest_results(context: AssetCheckExecutionContext, key: AssetKey) -> tuple[_Results, str]:
@@ -127,6 +132,7 @@ def _newest_results(context: AssetCheckExecutionContext, key: AssetKey) -> tuple
         if record is None:
             problem = "its materialization has no receipt (is its IO manager wrapped?)"
             continue
+        record = completed(record)
         results += record.expectations
         cut = "expectations" in ((record.model_extra or {}).get("cut") or ())
         problem = "its receipt holds no result of this rule"

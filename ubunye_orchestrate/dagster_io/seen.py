@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dagster import DagsterInstance
 
 from ubunye_orchestrate.dagster_io import upstream
+from ubunye_orchestrate.dagster_io.completing import completed
 from ubunye_orchestrate.dagster_io.metadata import receipt_of_event
 from ubunye_orchestrate.errors import InvalidRecordError
 from ubunye_orchestrate.records.model import RunRecord
@@ -52,7 +53,8 @@ class Seen:
             return None
         if event.storage_id not in self._receipts:
             try:
-                self._receipts[event.storage_id] = receipt_of_event(event)
+                receipt = receipt_of_event(event)
+                self._receipts[event.storage_id] = None if receipt is None else completed(receipt)
             except InvalidRecordError as e:
                 self._receipts[event.storage_id] = e
         found = self._receipts[event.storage_id]

@@ -19,6 +19,7 @@ from typing import Literal
 from dagster import AssetKey, AssetRecordsFilter, DagsterInstance, EventLogRecord
 
 from ubunye_orchestrate.dagster_io.acceptance import acceptances_in, report_acceptance, storage_id_of
+from ubunye_orchestrate.dagster_io.completing import completed
 from ubunye_orchestrate.dagster_io.metadata import receipt_of
 from ubunye_orchestrate.dagster_io.rebuilding import Outcomes, ended_at, outcomes_of_run, rebuilt_record
 from ubunye_orchestrate.errors import (
@@ -131,7 +132,7 @@ def _newest_of(
             on_invalid(f"materialization {event.storage_id}", e)
             continue
         if record is not None:
-            yield record
+            yield completed(record)
 
 
 def sync_mirror(
