@@ -58,7 +58,9 @@ def rows_of(schema: pa.Schema, columns: Columns, definition: PartitionsDefinitio
 
 def columns_of_folders(schema: pa.Schema, columns: Columns) -> list[str]:
     """Return the columns by which a new table is laid out in folders: those with few values."""
-    return [name for name in columns.values() if not pat.is_timestamp(schema.field(name).type)]
+    folders = [name for name in columns.values() if not pat.is_timestamp(schema.field(name).type)]
+    # The files hold the other columns, and have one at least.
+    return folders if len(folders) < len(schema) else []
 
 
 def predicate(partitions: Iterable[Rows]) -> str:

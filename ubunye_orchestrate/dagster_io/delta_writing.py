@@ -40,7 +40,7 @@ def create(
                 mode="ignore",
                 partition_by=list(partition_by) or None,
                 storage_options=dict(options) or None,
-                commit_properties=_properties(note),
+                commit_properties=_properties(note, makes_the_table=True),
             )
     except StorageError:
         # Another writer may have been faster; whether its table fits is seen when it is used.
@@ -79,7 +79,7 @@ def commit(
             schema_mode="overwrite" if replaces_schema else None,
             predicate=where,
             storage_options=dict(options) or None,
-            commit_properties=_properties(note),
+            commit_properties=_properties(note, makes_the_table=base is None),
         )
 
     error = _Writing(schema, write).all_of(batches)
@@ -151,5 +151,9 @@ class _Writing:
             raise StorageError("the source of the rows failed")
 
 
-def _properties(note: str | None) -> Any:
-    return None if note is None else delta_rs().CommitProperties(custom_metadata={USER_METADATA: note})
+def _properties(note: str | None, *, makes_the_table: bool) -> Any:
+    custom = None if note is None else {USER_METADATA: note}
+    # Of two writers that make a table at once, delta-rs would let the second one try again, as the next
+    # version: then the table holds the rows of both.
+    retries = 0 if makes_the_table else None
+    return delta_rs().CommitProperties(custom_metadata=custom, max_commit_retries=retries)
