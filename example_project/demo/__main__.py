@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from example_project.demo.acts import ACTS, MONTHS, perform
-from example_project.demo.project import USECASE, DemoProject, NotADemoFolderError
+from example_project.demo.project import DemoProject, NotADemoFolderError
 from example_project.demo.screen import Screen
 from example_project.demo.watch import Watch
+from ubunye_orchestrate.compare.text import short_run_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_demo(project: DemoProject, acts: Sequence[Act], screen: Screen) -> int:
-    """Perform the acts on a fresh project, then compare its first and last record by command line."""
+    """Perform the acts on a fresh project, then ask the command line about a first and a last one."""
     started = time.monotonic()
     screen.heading("New York's flights of 2013, run four times")
     screen.paragraph(
@@ -53,7 +54,7 @@ def run_demo(project: DemoProject, acts: Sequence[Act], screen: Screen) -> int:
     with project.active():
         outcomes = [perform(act, project, watch, screen) for act in acts]
     problems = [problem for outcome in outcomes for problem in outcome.problems]
-    problems += _compare(project, outcomes, screen)
+    problems += _from_files(project, outcomes, screen)
 
     screen.heading("Summary")
     if problems:
@@ -70,26 +71,53 @@ def run_demo(project: DemoProject, acts: Sequence[Act], screen: Screen) -> int:
     return 0
 
 
-def _compare(project: DemoProject, outcomes: Sequence[Outcome], screen: Screen) -> list[str]:
-    """Let the command line tool compare a month's first and last report, from their files alone."""
+def _from_files(project: DemoProject, outcomes: Sequence[Outcome], screen: Screen) -> list[str]:
+    """Let the command line tool tell a month's first report from its last, from their files alone."""
     month = MONTHS[-1]
-    first, last = (f"{outcome.run_ids[month]}--{month}" for outcome in (outcomes[0], outcomes[-1]))
+    runs = [short_run_id(f"{outcome.run_ids[month]}--{month}") for outcome in (outcomes[0], outcomes[-1])]
     screen.heading("From the files alone: February's first report and its last")
-    where = _shown(project.folder)
-    screen.as_is(f"$ ubunye-orchestrate lineage compare -d {where} -u {USECASE} \\")
-    screen.as_is("    -p marts -t carrier_report \\")
-    screen.as_is(f"    --run-id1 {first} \\")
+    problems = _command(
+        ("compare", runs, project, screen),
+        ("input delays_with_weather", "code of flights.marts:is_late", "cannot be separated"),
+    )
+    screen.heading("Along the recorded inputs: where the change between these two entered")
+    return problems + _command(
+        ("why", runs, project, screen),
+        (
+            "entered at raw_flights (source changed)",
+            f"entered at carrier_report[{month}] (code of flights.marts:is_late)",
+        ),
+    )
+
+
+def _command(asked: tuple[str, Sequence[str], DemoProject, Screen], expected: Sequence[str]) -> list[str]:
+    """Print a command about two runs of the report and what it says; return what it does not say."""
+    command, (first, last), project, screen = asked
+    screen.as_is(f"$ ubunye-orchestrate lineage {command} -d {_shown(project.folder)} \\")
+    screen.as_is(f"    --asset carrier_report --run-id1 {first} \\")
     screen.as_is(f"    --run-id2 {last}")
-    command = [sys.executable, "-m", "ubunye_orchestrate.cli", "lineage", "compare"]
-    command += ["-d", str(project.folder), "-u", USECASE, "-p", "marts", "-t", "carrier_report"]
-    command += ["--run-id1", first, "--run-id2", last]
-    result = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    arguments = [
+        "-d",
+        str(project.folder),
+        "--asset",
+        "carrier_report",
+        "--run-id1",
+        first,
+        "--run-id2",
+        last,
+    ]
+    result = subprocess.run(
+        [sys.executable, "-m", "ubunye_orchestrate.cli", "lineage", command, *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
     screen.as_is(result.stdout + result.stderr)
     if result.returncode:
-        return [f"lineage compare ended with {result.returncode}"]
-    expected = ("input delays_with_weather", "code of flights.marts:is_late", "cannot be separated")
-    said = " ".join(result.stdout.split())
-    return [f"lineage compare does not say {text!r}" for text in expected if text not in said]
+        return [f"lineage {command} ended with {result.returncode}"]
+    said = " ".join(result.stdout.split()).lower()
+    return [f"lineage {command} does not say {text!r}" for text in expected if text.lower() not in said]
 
 
 def _shown(folder: Path) -> Path:

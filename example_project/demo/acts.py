@@ -46,6 +46,8 @@ class Act:
     change: Change | None = None
     changed: Mapping[str, str] = field(default_factory=dict)
     """Each table whose data has to have changed -> what has to have changed with it; empty for its source."""
+    entered: Mapping[str, str] = field(default_factory=dict)
+    """Each of these tables -> where its change has to have entered."""
     alarms: frozenset[str] = frozenset()
     """The tables whose drift check has to fail. New data is no alarm; new code that changes data is."""
     first: bool = False
@@ -71,6 +73,10 @@ ACTS: tuple[Act, ...] = (
             "delays_with_weather": "input clean_flights",
             "carrier_report[2013-02-01]": "input delays_with_weather",
         },
+        dict.fromkeys(
+            ("raw_flights", "clean_flights", "delays_with_weather", "carrier_report[2013-02-01]"),
+            "entered at raw_flights (source changed)",
+        ),
     ),
     Act(
         "4  Again, with one line of code changed",
@@ -82,6 +88,10 @@ ACTS: tuple[Act, ...] = (
             "Someone counts an arrival as late from the 16th minute on, in is_late of marts.py.",
         ),
         {f"carrier_report[{month}]": "code of flights.marts:is_late" for month in MONTHS},
+        {
+            f"carrier_report[{month}]": f"entered at carrier_report[{month}] (code of flights.marts:is_late)"
+            for month in MONTHS
+        },
         alarms=frozenset(f"carrier_report[{month}]" for month in MONTHS),
     ),
 )
@@ -144,6 +154,10 @@ def problems_of(act: Act, stored: Iterable[str], found: Sequence[Found]) -> list
             problems.append(f"{name} drifted, with {changed[name] or 'nothing recorded'}; expected no change")
         elif changed[name] != act.changed[name]:
             problems.append(f"{name} changed with {changed[name]!r}; expected {act.changed[name]!r}")
+    for f in found:
+        expected = act.entered.get(f.table, "")
+        if f.table in changed and f.table in act.changed and f.path != expected:
+            problems.append(f"{f.table}: {f.path or 'no path is told'}; expected {expected or 'none'}")
     # What may be said besides: evidence that moved, where something was changed.
     usual = {"data_changed", "source_changed", "input_changed", "code_changed"} if act.change else set()
     for f in found:
@@ -173,6 +187,19 @@ def _tell(found: Sequence[Found], screen: Screen) -> None:
     edited = any("code_changed" in f.kinds for f in rest)
     told = "as before: code in their folder changed, but nothing that they reach" if edited else "as before"
     screen.finding(f"the other {len(rest)}", told, "green")
+    for path, tables in _by_path(changed).items():
+        if not path:
+            continue
+        along = "" if len(tables) == 1 else f", by the recorded inputs of all {len(tables)}"
+        screen.paragraph(f"{path[0].upper()}{path[1:]}{along}.", style="bold")
+
+
+def _by_path(changed: Sequence[Found]) -> Mapping[str, Sequence[str]]:
+    """Return the tables of each path."""
+    paths: dict[str, list[str]] = {}
+    for f in changed:
+        paths.setdefault(f.path, []).append(f.table)
+    return paths
 
 
 def table_name(key: dg.AssetKey, partition: str | None) -> str:

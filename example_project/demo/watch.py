@@ -26,6 +26,8 @@ class Found:
     text: str
     """The verdict in one line."""
     passed: bool
+    path: str = ""
+    """Where its change entered, by the recorded producers; empty when its data did not change."""
 
 
 class Watch:
@@ -56,6 +58,7 @@ class Watch:
 def _found(evaluation: dg.AssetCheckEvaluation) -> Found:
     findings: Any = evaluation.metadata["ubunye/findings"].value
     changed_with = evaluation.metadata.get("ubunye/changed_with")
+    path = evaluation.metadata.get("ubunye/path")
     text = evaluation.description or ""
     return Found(
         table=text.partition(": ")[0],
@@ -63,4 +66,5 @@ def _found(evaluation: dg.AssetCheckEvaluation) -> Found:
         changed_with=str(changed_with.value) if changed_with else "",
         text=text,
         passed=evaluation.passed,
+        path=str(path.value) if path else "",
     )

@@ -69,6 +69,18 @@ def code(version: str) -> dict[str, Any]:
     return {"function": "f", "functions": {"f": f"sha256:{version}"}}
 
 
+@pytest.mark.parametrize(
+    ("known", "entered"),
+    [(True, "source changed"), (False, "the code folder; its source is not seen")],
+)
+def test_code_that_a_source_does_not_reach_is_no_entry(known: bool, entered: str, graph: Graph) -> None:
+    for number, content in ((1, "a"), (2, "b")):
+        read_by = code("1") if known else None
+        graph.run("raw", number, content, code_hash=f"sha256:{number}", code=read_by)
+        graph.run("clean", number, content, ["raw"], code_hash=f"sha256:{number}")
+    assert path_in_words(graph.path("clean", 1, 2)) == f"entered at raw ({entered})"
+
+
 def test_a_source_three_assets_away(graph: Graph) -> None:
     for number, content in ((1, "a"), (2, "b")):
         graph.run("raw", number, content)

@@ -44,7 +44,10 @@ def test_the_demo_finds_what_was_changed_and_nothing_else(demo: tuple[Path, int,
     assert re.search(r"clean_flights +changed with input raw_flights", printed)
     assert re.search(r"carrier_report\[2013-01-01\] +as before, although an input changed", printed)
     assert re.search(r"carrier_report\[2013-02-01\] +changed with code of flights.marts:is_late", printed)
+    assert "Entered at raw_flights (source changed), by the recorded inputs of all 4." in printed
+    assert "Entered at carrier_report[2013-02-01] (code of flights.marts:is_late)." in printed
     assert "cannot be separated" in printed
+    assert re.search(r"raw_flights +\w{8} -> \w{8}\n +entered here: source changed", printed)
 
 
 def test_the_demo_prints_plain_lines_of_80_columns(demo: tuple[Path, int, str]) -> None:
@@ -52,7 +55,7 @@ def test_the_demo_prints_plain_lines_of_80_columns(demo: tuple[Path, int, str]) 
     lines = [line for line in printed.splitlines() if str(folder) not in line]
     assert max(map(len, lines)) <= 80
     assert "\x1b" not in printed
-    assert len(lines) < 100
+    assert len(lines) < 110
 
 
 def test_the_demo_leaves_what_the_web_pages_show(demo: tuple[Path, int, str]) -> None:
@@ -140,8 +143,8 @@ def test_the_demo_fails_when_a_run_that_should_be_clean_drifts(tmp_path: Path) -
     assert "clean_flights drifted, with input raw_flights; expected no change" in " ".join(printed.split())
 
 
-def found(table: str, *kinds: str, changed_with: str = "", passed: bool = True) -> Found:
-    return Found(table, kinds, changed_with, f"{table}: …", passed)
+def found(table: str, *kinds: str, changed_with: str = "", passed: bool = True, path: str = "") -> Found:
+    return Found(table, kinds, changed_with, f"{table}: …", passed, path)
 
 
 @pytest.mark.parametrize(
@@ -166,6 +169,16 @@ def found(table: str, *kinds: str, changed_with: str = "", passed: bool = True) 
             Act("", ONE_LINE.change, {"a": "code of f"}),
             [found("a", "data_changed", "unexplained", changed_with="code of f")],
             "a: unexplained was not expected",
+        ),
+        (
+            Act("", ONE_LINE.change, {"a": "code of f"}, {"a": "entered at a (code of f)"}),
+            [found("a", "data_changed", changed_with="code of f", path="entered at b (code of f)")],
+            "a: entered at b (code of f); expected entered at a (code of f)",
+        ),
+        (
+            Act("", ONE_LINE.change, {"a": "code of f"}, {"a": "entered at a (code of f)"}),
+            [found("a", "data_changed", changed_with="code of f")],
+            "a: no path is told; expected entered at a (code of f)",
         ),
     ],
 )

@@ -113,8 +113,10 @@ class _Walk:
         # An input that was added or removed entered with it, whatever made the input.
         of_inputs = {f"input {step.label}" for step in changed}
         own = tuple(what for what in evidence.changed if what not in of_inputs)
-        if len(evidence.changed) > 1:
-            # Every asset has the folder in common; beside something nearer it tells of no entry here.
+        known_code = comparison.code.functions.state == "unchanged"
+        if len(evidence.changed) > 1 or (known_code and not evidence.has_inputs):
+            # Every asset has the folder in common; beside something nearer (a source that changed while the
+            # functions that read it did not) it tells of no entry here.
             own = tuple(what for what in own if what != CODE_FOLDER)
         links = [self._link(step, depth) for step in changed]
         links += [
