@@ -30,6 +30,7 @@ from ubunye_orchestrate.dagster_io.expectation_checks import broken_rules
 from ubunye_orchestrate.dagster_io.graphs import whole_graph
 from ubunye_orchestrate.dagster_io.ledger import LEDGER, StepEntry, StepKey
 from ubunye_orchestrate.dagster_io.metadata import compact_receipt
+from ubunye_orchestrate.dagster_io.monitoring import tell_asset_ended
 from ubunye_orchestrate.dagster_io.panel import harmless
 from ubunye_orchestrate.dagster_io.producers import asset_name
 from ubunye_orchestrate.dagster_io.tasks import Task, task_of_asset, task_of_op
@@ -241,7 +242,9 @@ class Closing:
         whole = {"step": f"Step:{entry.op}", "seconds": round(attempt.ended_at - entry.started_at, 6)}
         for stored in entry.stored:
             record = stored.record.model_copy(update={"timings": [*stored.record.timings, whole]})
-            self._save(with_dagster(record, step_status=attempt.outcome), stored.settings)
+            record = with_dagster(record, step_status=attempt.outcome)
+            self._save(record, stored.settings)
+            tell_asset_ended(record, stored.settings, entry)
 
     def fail(self, entry: StepEntry | None, attempt: Attempt, planned: Planned) -> None:
         """Leave a record of all that the failed step was to make and did not, and log it on its assets."""
@@ -255,6 +258,7 @@ class Closing:
             if (task.package, task.task_name) not in made:
                 record = self._error_record(task, entry, attempt)
                 self._observe(key, partitions, attempt, record, self._save(record, self._settings))
+                tell_asset_ended(record, self._settings, entry)
                 if task.asset is not None and not attempt.retried:
                     for evaluation in broken_rules(key, record.expectations, task.asset.checks):
                         self._instance.report_runless_asset_event(evaluation)

@@ -24,7 +24,6 @@ __all__ = [
     "check_parts",
     "check_read",
     "check_table",
-    "measure_input",
     "not_checked",
     "parts_to_store",
     "rules_of",
@@ -138,14 +137,6 @@ def check_input(context: InputContext, entry: StepEntry | None, parts: Mapping[s
         return
     shown = asset_name(context.asset_key) if context.has_asset_key else context.name
     check_read(step, entry, (shown, context.name), parts, context.log)
-
-
-def measure_input(context: InputContext, entry: StepEntry, parts: Sequence[object]) -> None:
-    """Note what an input holds in all, where a rule of the step's outputs is held against it."""
-    names = {context.name}
-    if context.has_asset_key:
-        names.add(asset_name(context.asset_key))
-    _note_measures(upstream.step_context(context), entry, names, parts)
 
 
 def check_read(

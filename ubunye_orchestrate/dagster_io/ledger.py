@@ -76,6 +76,8 @@ class StepEntry:
     """Seconds since the epoch."""
     mark: float
     """``time.perf_counter`` when the step last left an IO manager; its own work counts from there."""
+    config: Any = None
+    """The step's run config."""
     graphs: Mapping[AssetKey, GraphOfAsset] = field(default_factory=dict)
     """Of an op in a graph: the graph of each asset that it is part of."""
     inputs: list[StepRecord] = field(default_factory=list)

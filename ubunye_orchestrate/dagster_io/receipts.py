@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from dagster import (
@@ -18,6 +19,7 @@ from pydantic import Field
 from ubunye_orchestrate.dagster_io.closing import close_run, open_run
 from ubunye_orchestrate.dagster_io.explicit import ReceiptRun
 from ubunye_orchestrate.errors import ConfigurationError
+from ubunye_orchestrate.records.monitors import Monitor
 from ubunye_orchestrate.records.settings import ReceiptSettings, resolve_settings
 
 __all__ = ["Receipts"]
@@ -58,7 +60,7 @@ class Receipts(ConfigurableResource[Any]):
 
         Raises ConfigurationError for a value that cannot work.
         """
-        return resolve_settings(
+        settings = resolve_settings(
             root=_text("root", self.root),
             usecase=_text("usecase", self.usecase),
             profile=_text("profile", self.profile),
@@ -68,6 +70,15 @@ class Receipts(ConfigurableResource[Any]):
             max_hash_seconds=self.max_hash_seconds,
             reuse_hashes=self.reuse_hashes,
         )
+        return replace(settings, monitors=tuple(self.monitors()))
+
+    def monitors(self) -> Sequence[Monitor]:
+        """Return who is told of each asset's start and end; override it in a subclass.
+
+        ``task_end`` is called when the step is over, also after a failure, with the asset's record; frames
+        are not kept for it (``outputs`` is None).
+        """
+        return ()
 
     def run(
         self,

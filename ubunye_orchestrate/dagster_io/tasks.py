@@ -19,6 +19,7 @@ from dagster import (
 
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.ledger import LEDGER, StepEntry, StepKey
+from ubunye_orchestrate.dagster_io.monitoring import MonitoredTask, tell_asset_started
 from ubunye_orchestrate.dagster_io.producers import asset_name, ordered_partitions
 from ubunye_orchestrate.dagster_io.upstream import AssetOfStep
 from ubunye_orchestrate.records.code import code_evidence
@@ -101,9 +102,21 @@ def entry_of_step(step: upstream.StepContext, settings: ReceiptSettings, *, has_
         code_hash=folder_hash,
         started_at=began,
         mark=mark - (now - began),
+        config=upstream.op_config(step),
         graphs=upstream.graphs_of_step(step),
     )
+    if settings.monitors:
+        _tell_started(step, entry)
     return LEDGER.add(entry, upstream.asset_groups(step))
+
+
+def _tell_started(step: upstream.StepContext, entry: StepEntry) -> None:
+    definition, partitions = upstream.partitions_of_step(step)
+    variables = partition_variables(definition, partitions)
+    for asset in entry.assets:
+        task = task_of_asset(entry.key, asset.key, asset.group, partitions, entry.assets)
+        context = MonitoredTask(task.run_id, task.task_name, task.package, entry.settings.profile, variables)
+        tell_asset_started(context, entry.settings, entry.config)
 
 
 def key_of_step(step: upstream.StepContext) -> StepKey:

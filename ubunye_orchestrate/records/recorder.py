@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import logging
 import time
 import uuid
@@ -11,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ubunye_orchestrate.errors import ConfigurationError, InvalidRecordError
 from ubunye_orchestrate.records.assembly import assemble_record
@@ -21,19 +20,18 @@ from ubunye_orchestrate.records.codec import refuse_foreign_values
 from ubunye_orchestrate.records.evidence import config_hash, error_text
 from ubunye_orchestrate.records.masking import mask_text, mask_variables
 from ubunye_orchestrate.records.model import HashScope, RunRecord, StepRecord
+from ubunye_orchestrate.records.monitors import Monitor, kept_from_the_run, tell_end, tell_start
 from ubunye_orchestrate.records.paths import is_safe_part, safe_part, stored_run_id, task_name_for_asset
 from ubunye_orchestrate.records.settings import ReceiptSettings, resolve_settings
 from ubunye_orchestrate.records.steps import step_from_fingerprint, step_without_hash
 from ubunye_orchestrate.records.store import RecordStore
 
-__all__ = ["LineageRecorder", "Monitor", "RecordedRun"]
+__all__ = ["LineageRecorder", "RecordedRun"]
 
 _logger = logging.getLogger(__name__)
 
 Frame = TypeVar("Frame")
 
-# The arguments that every monitor's task_end takes; whatever came later goes to those that take it.
-_FIRST_ARGUMENTS = ("context", "config", "outputs", "status", "duration_sec")
 _BACKENDS = {
     "pandas": "pandas",
     "pyarrow": "pyarrow",
@@ -41,28 +39,6 @@ _BACKENDS = {
     "duckdb": "duckdb",
     "pyspark": "spark",
 }
-
-
-class Monitor(Protocol):
-    """Told when a task starts and ends.
-
-    ``task_end`` may also take ``inputs``, ``expectations``, ``timings``, ``error`` and ``record``, each by
-    name or all as ``**kwargs``; it gets those that it takes.
-    """
-
-    def task_start(self, *, context: Any, config: dict[str, Any]) -> None:
-        """A task starts; ``context`` has ``run_id``, ``task_name``, ``profile`` and ``variables``."""
-
-    def task_end(
-        self,
-        *,
-        context: Any,
-        config: dict[str, Any],
-        outputs: dict[str, Any] | None,
-        status: str,
-        duration_sec: float,
-    ) -> None:
-        """A task has ended with ``status`` success or error; ``outputs`` are its frames by name."""
 
 
 class LineageRecorder:
@@ -156,7 +132,7 @@ class LineageRecorder:
 
     def task_start(self, *, context: Any, config: dict[str, Any]) -> None:
         """Begin the record of a run that an engine runs; ``context`` has ``run_id`` and ``task_name``."""
-        with _kept_from_the_run("task_start"):
+        with kept_from_the_run("task_start"):
             run = self.run(
                 str(getattr(context, "task_name", None) or "task"),
                 run_id=getattr(context, "run_id", None),
@@ -248,11 +224,9 @@ class RecordedRun:
     def __enter__(self) -> RecordedRun:
         self._began, self._mark = datetime.now(timezone.utc), time.perf_counter()
         if self._function is not None:
-            with _kept_from_the_run("the code's evidence"):
+            with kept_from_the_run("the code's evidence"):
                 self._code = code_evidence(self._function)
-        for monitor in self._monitors:
-            with _kept_from_the_run(f"task_start of {type(monitor).__name__}"):
-                monitor.task_start(context=self, config=self._config)
+        tell_start(self._monitors, context=self, config=self._config)
         return self
 
     def __exit__(
@@ -314,7 +288,7 @@ class RecordedRun:
         if self.record is not None:
             return
         duration = time.perf_counter() - self._mark if duration_sec is None else duration_sec
-        with _kept_from_the_run("the record"):
+        with kept_from_the_run("the record"):
             self.record = assemble_record(
                 self._settings,
                 package=self.package,
@@ -336,7 +310,8 @@ class RecordedRun:
                 model=self._model,
             )
             self.path = self._store.save(self.record)
-        self._tell(
+        tell_end(
+            self._monitors,
             context=self,
             config=self._config,
             outputs=self._frames["output"],
@@ -359,7 +334,7 @@ class RecordedRun:
         scope: HashScope,
     ) -> StepRecord:
         self._backend = self._backend or _BACKENDS.get(type(frame).__module__.partition(".")[0])
-        with _kept_from_the_run(f"the hash of {name}"):
+        with kept_from_the_run(f"the hash of {name}"):
             found = fingerprint_within(frame, self._settings.naive_timestamps, self._settings.budget)
             return step_from_fingerprint(name, direction, found, format=form, location=location, scope=scope)
         return step_without_hash(
@@ -369,28 +344,6 @@ class RecordedRun:
     def _keep(self, side: str, name: str, frame: object) -> None:
         if self._monitors:
             self._frames[side][name] = frame
-
-    def _tell(self, **evidence: Any) -> None:
-        for monitor in self._monitors:
-            with _kept_from_the_run(f"task_end of {type(monitor).__name__}"):
-                taken = inspect.signature(monitor.task_end).parameters
-                takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in taken.values())
-                monitor.task_end(
-                    **{
-                        name: value
-                        for name, value in evidence.items()
-                        if takes_all or name in taken or name in _FIRST_ARGUMENTS
-                    }
-                )
-
-
-@contextlib.contextmanager
-def _kept_from_the_run(what: str) -> Iterator[None]:
-    """Log what goes wrong in keeping a record, with its traceback; the run goes on."""
-    try:
-        yield
-    except Exception:
-        _logger.exception("Keeping the record: %s failed; the run is not affected", what)
 
 
 def _task_name(task: str | Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.records.budget import NO_BUDGET, HashBudget
 from ubunye_orchestrate.records.masking import mask_location
+from ubunye_orchestrate.records.monitors import Monitor
 from ubunye_orchestrate.records.paths import safe_part
 
 __all__ = ["DEFAULT_PROFILE", "DEFAULT_USECASE", "ReceiptSettings", "is_url", "resolve_settings"]
@@ -44,6 +45,8 @@ class ReceiptSettings:
     """What the hash of one table may cost; above it the table has none, and its record says so."""
     reuse_hashes: bool = False
     """Take an input's hash from its producer's receipt where the storage still has that very version."""
+    monitors: tuple[Monitor, ...] = ()
+    """Told of each asset's start and end."""
 
     @property
     def shown_root(self) -> str:
