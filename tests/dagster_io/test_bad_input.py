@@ -9,6 +9,7 @@ import pytest
 from dagster import (
     AssetKey,
     AssetOut,
+    AssetSpec,
     Definitions,
     FilesystemIOManager,
     InMemoryIOManager,
@@ -20,6 +21,7 @@ from dagster import (
 
 from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
 from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.expectations.declare import expect
 
 from .conftest import Project
@@ -132,3 +134,23 @@ def test_rules_in_metadata_stand_beside_the_users_own(project: Project) -> None:
     manager = with_receipts(FilesystemIOManager(base_dir=str(project.root / "files")), project.receipts)
     assert project.run([table], manager).success
     assert project.receipt("table").expectations[0]["passed"]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "says"),
+    [
+        ({"ubunye/expectations": [{"not_null": "id"}]}, r'metadata=expect\(expect.not_null\("id"\)\)'),
+        ({"ubunye/policy": {"max_row_decreese": 0.1}}, "max_row_decreese"),
+    ],
+)
+def test_metadata_that_no_run_could_use_is_refused_when_the_project_is_wrapped(
+    metadata: dict[str, Any], says: str
+) -> None:
+    @asset(metadata=metadata)
+    def table() -> pd.DataFrame:
+        return FRAME
+
+    with pytest.raises(ConfigurationError, match=says):
+        with_receipts(Definitions(assets=[table]))
+    with pytest.raises(ConfigurationError, match=says):
+        with_receipts(Definitions(assets=[AssetSpec("outside", metadata=metadata)]))

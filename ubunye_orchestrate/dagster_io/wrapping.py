@@ -10,6 +10,7 @@ from typing import Any, overload
 from dagster import (
     AssetKey,
     AssetsDefinition,
+    AssetSpec,
     ConfigurableIOManagerFactory,
     Definitions,
     IOManager,
@@ -21,9 +22,11 @@ from dagster import (
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.closing import GroupOf
 from ubunye_orchestrate.dagster_io.code_links import with_code_link
+from ubunye_orchestrate.dagster_io.policies import policy_in
 from ubunye_orchestrate.dagster_io.receipts import Receipts
 from ubunye_orchestrate.dagster_io.wrapper import ReceiptsIOManagerDefinition, ReceiptsMixin, WritesReceipts
 from ubunye_orchestrate.errors import ConfigurationError
+from ubunye_orchestrate.expectations.rules import rules_in
 
 __all__ = ["with_receipts"]
 
@@ -46,7 +49,8 @@ def with_receipts(target: Any, receipts: Receipts | None = None) -> Any:
     ``receipts`` says where records go, by default what the environment says; of a project also its own
     ``Receipts`` resource, and each asset's page gets a link to its code. What writes receipts already is
     returned as it is. Raises ConfigurationError for
-    anything else, and for a second ``receipts`` around the first.
+    anything else, for a second ``receipts`` around the first, and for rules or a policy in an asset's metadata
+    that no run could use.
     """
     if isinstance(target, Definitions):
         return _wrap_project(target, receipts)
@@ -89,6 +93,9 @@ def _wrap_class(
 
 
 def _wrap_project(project: Definitions, receipts: Receipts | None) -> Definitions:
+    for asset in project.assets or ():
+        if isinstance(asset, AssetsDefinition | AssetSpec):
+            _refuse_what_no_run_could_use(asset)
     resources = dict(project.resources or {})
     chosen = receipts or next((r for r in resources.values() if isinstance(r, Receipts)), None)
     resources.setdefault(_DEFAULT_KEY, upstream.default_io_manager())
@@ -117,6 +124,14 @@ def _wrap_project(project: Definitions, receipts: Receipts | None) -> Definition
         jobs=[_with_own_resources(job, wrap_all) for job in project.jobs or ()],
     )
     return wrapped
+
+
+def _refuse_what_no_run_could_use(asset: AssetsDefinition | AssetSpec) -> None:
+    """Raise ConfigurationError for rules or a policy in metadata that a run would fail at, or pass over."""
+    specs = [asset] if isinstance(asset, AssetSpec) else asset.specs
+    for spec in specs:
+        rules_in(spec.metadata, spec.key.to_user_string())
+        policy_in(spec.metadata, spec.key)
 
 
 def _wrap_resource(value: Any, receipts: Receipts | None, group_of: GroupOf) -> Any:
