@@ -123,7 +123,7 @@ class ParquetFolders:
             return self._stored(session, place, made)
 
         try:
-            self._save(planned, staged, "errorifexists")
+            self._save(planned, staged, "error")
             yield Staged(session.read.parquet(staged), True, commit)
         finally:
             for left in (new, old):

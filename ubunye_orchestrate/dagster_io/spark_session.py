@@ -85,21 +85,29 @@ class SparkResource(ConfigurableResource[Any]):
             return self._connect({**_TIME_ZONE, **conf})
         from pyspark.sql import SparkSession
 
-        builder = SparkSession.builder.appName(self.app_name)
-        if self.master is not None:
-            builder = builder.master(self.master)
-        if not _is_running():
-            defaults = {**_TIME_ZONE, **(_DELTA if self.delta else {})}
-            for name, values in (("spark.jars", self.jars), ("spark.jars.packages", self.packages)):
-                if values:
-                    defaults[name] = ",".join(values)
-            conf = {**defaults, **conf}
+        running = _running()
+        if running is not None and not conf:
+            return running
+        builder = SparkSession.builder
+        if running is None:
+            conf = {**self._defaults(), **conf}
         for name, value in conf.items():
             builder = builder.config(name, value)
         try:
             return builder.getOrCreate()
         except Exception as e:
             raise _not_started(e, pyspark.__version__, self.packages) from e
+
+    def _defaults(self) -> dict[str, str]:
+        """Return the settings of a session that is started here."""
+        named = {
+            "spark.app.name": self.app_name,
+            "spark.master": self.master,
+            "spark.jars": ",".join(self.jars),
+            "spark.jars.packages": ",".join(self.packages),
+        }
+        given = {name: value for name, value in named.items() if value}
+        return {**_TIME_ZONE, **(_DELTA if self.delta else {}), **given}
 
     def _connect(self, conf: dict[str, str]) -> Any:
         assert self.remote is not None
@@ -168,13 +176,14 @@ def _starter(source: Any) -> Callable[[], Any]:
     )
 
 
-def _is_running() -> bool:
+def _running() -> Any:
+    """Return the session that this process has; None without one."""
     from pyspark.sql import SparkSession
 
     try:
-        return SparkSession.active() is not None
+        return SparkSession.active()
     except Exception:  # noqa: BLE001 - it raises where there is none, each version its own
-        return False
+        return None
 
 
 def _text(value: Any) -> str:
