@@ -48,9 +48,8 @@ def with_receipts(target: Any, receipts: Receipts | None = None) -> Any:
     definition (``@io_manager``); or a project's ``Definitions``, where a missing default IO manager is added.
     ``receipts`` says where records go, by default what the environment says; of a project also its own
     ``Receipts`` resource, and each asset's page gets a link to its code. What writes receipts already is
-    returned as it is. Raises ConfigurationError for
-    anything else, for a second ``receipts`` around the first, and for rules or a policy in an asset's metadata
-    that no run could use.
+    returned as it is. Raises ConfigurationError for anything else, for a second ``receipts`` around the
+    first, and for rules or a policy in an asset's metadata that no run could use.
     """
     if isinstance(target, Definitions):
         return _wrap_project(target, receipts)
