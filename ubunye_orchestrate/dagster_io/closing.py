@@ -244,7 +244,7 @@ class Closing:
             record = stored.record.model_copy(update={"timings": [*stored.record.timings, whole]})
             record = with_dagster(record, step_status=attempt.outcome)
             self._save(record, stored.settings)
-            tell_asset_ended(record, stored.settings, entry)
+            tell_asset_ended(record, entry.settings, entry)
 
     def fail(self, entry: StepEntry | None, attempt: Attempt, planned: Planned) -> None:
         """Leave a record of all that the failed step was to make and did not, and log it on its assets."""
