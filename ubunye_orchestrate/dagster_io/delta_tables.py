@@ -23,7 +23,7 @@ from ubunye_orchestrate.dagster_io.delta_partitions import (
     predicate,
     rows_of,
 )
-from ubunye_orchestrate.dagster_io.delta_types import aligned, as_stored, with_stored_types
+from ubunye_orchestrate.dagster_io.delta_types import aligned, as_stored, compact, with_stored_types
 from ubunye_orchestrate.dagster_io.expecting import check_parts, parts_to_store, rules_of_output
 from ubunye_orchestrate.dagster_io.loading import Source, load
 from ubunye_orchestrate.dagster_io.panel import harmless
@@ -368,7 +368,7 @@ def _refuse_others(batch: pa.RecordBatch, partitions: Sequence[Rows], name: str 
 def _gathered(schema: pa.Schema, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Join small batches: delta-rs hands them out to threads, so rows keep their order only within one."""
     for group in row_groups(schema, stream):
-        yield from group.combine_chunks().to_batches()
+        yield from map(compact, group.combine_chunks().to_batches())
 
 
 def _version_of(snapshot: delta.Snapshot, note: str | None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from ubunye_orchestrate.hashing.kernels.maps import keys_and_items
 from ubunye_orchestrate.hashing.kernels.nested import ElementsOf
 from ubunye_orchestrate.hashing.types import canonical_columns, canonical_type, field_name
 
-__all__ = ["aligned", "as_read", "as_stored", "same_columns", "with_stored_types"]
+__all__ = ["aligned", "as_read", "as_stored", "compact", "same_columns", "with_stored_types"]
 
 _UNSIGNED = (
     (pat.is_uint8, pa.int16()),
@@ -102,6 +102,21 @@ def with_stored_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatc
                 f"{field.type} ({str(e).splitlines()[0]}); round or convert it before it is stored"
             ) from e
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def compact(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch with nested columns that begin at their own memory's begin.
+
+    delta-rs' import of Arrow data ends the whole process at a slice of structs of structs.
+    """
+    if not any(pat.is_nested(t) for t in batch.schema.types):
+        return batch
+    columns = [
+        # Joined with nothing: a copy.
+        pa.concat_arrays([column, column.slice(0, 0)]) if pat.is_nested(column.type) else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def _names(fields: Iterable[pa.Field], where: str) -> list[str]:
