@@ -101,17 +101,29 @@ def refusal(act: Callable[[], Any]) -> str | None:
     return None
 
 
-@settings(
-    max_examples=1500 if os.environ.get("UBUNYE_LONG") else 60,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+few = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@few
 @given(table=tables(min_columns=1))
 def test_random_tables_are_read_with_the_hash_that_was_stored(
     tmp_path_factory: pytest.TempPathFactory, table: RandomTable
 ) -> None:
+    _hold(Store(tmp_path_factory.mktemp("random")), table)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@settings(few, max_examples=5000)
+@given(table=tables(min_columns=1))
+def test_thousands_of_random_tables_are_read_with_the_hash_that_was_stored(
+    tmp_path_factory: pytest.TempPathFactory, table: RandomTable
+) -> None:
+    _hold(Store(tmp_path_factory.mktemp("random")), table)
+
+
+def _hold(store: Store, table: RandomTable) -> None:
     batch = table.batch(awkward=True)
-    store = Store(tmp_path_factory.mktemp("random"))
     found: list[pa.Table] = []
     told = refusal(lambda: found.append(store.through(batch)))
     if found:
