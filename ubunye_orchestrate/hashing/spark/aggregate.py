@@ -25,6 +25,7 @@ from ubunye_orchestrate.hashing.spark.values import FLOATS
 __all__ = ["Lines", "Totals", "bad_values", "lines_of", "totals"]
 
 _FLAGS = ("invalid_text", "other_java")
+_REPLACEMENT = "\ufffd"
 _LOW, _MIDDLE = 22, 21  # bits of a lane's pieces; 21 are left for the highest
 
 
@@ -81,16 +82,22 @@ def lines_of(frame: Any, columns: list[Column], writer: JsonWriter) -> Lines:
         placed, columns = _with_texts_of_floats(placed, columns)
     line = line_of(columns, writer)
     equal_keys = any_of(_conditions(columns, checks.equal_keys).values())
-    expressions = [
+    invalid_text = any_of(_conditions(columns, checks.invalid_text).values())
+    written = placed.selectExpr(
+        *(column.place for column in columns),
         f"if({equal_keys}, null, {line.text}) as line",
-        f"{any_of(_conditions(columns, checks.invalid_text).values())} as invalid_text",
         f"{_other_java() if has_floats and writer.floats else 'false'} as other_java",
-    ]
+    ).selectExpr(
+        "line",
+        # The JSON writer has put a replacement character there: the values are looked at only where it has.
+        f"coalesce(contains(line, {literal(_REPLACEMENT)}), true) and {invalid_text} as invalid_text",
+        "other_java",
+        f"{line.has_marks or 'false'} as has_marks",
+    )
     ways = {"java-method"} if any(column.shortest_text for column in columns) else set()
     if line.has_marks is None:
-        return Lines(placed.selectExpr(*expressions), tuple(ways))
-    marked = placed.selectExpr(*expressions, f"{line.has_marks} as has_marks")
-    return Lines(finished(marked, _FLAGS, writer), tuple(sorted({*ways, way_of_floats(marked, writer)})))
+        return Lines(written.select("line", *_FLAGS), tuple(ways))
+    return Lines(finished(written, _FLAGS, writer), tuple(sorted({*ways, way_of_floats(written, writer)})))
 
 
 def _with_texts_of_floats(placed: Any, columns: list[Column]) -> tuple[Any, list[Column]]:
