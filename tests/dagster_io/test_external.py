@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pandas as pd
 import pytest
 from dagster import AssetKey, Definitions, ExecuteInProcessResult, define_asset_job
@@ -93,3 +95,35 @@ def test_what_cannot_be_hashed_fails_the_observation(project: Project, tmp_path:
 def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="format='xlsx': expected one of 'parquet'"):
         build_observed_table("outside", "somewhere", format="xlsx")
+
+
+def test_a_delta_table_is_hashed_again_only_when_its_version_changed(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = str(tmp_path / "table")
+    deltalake.write_deltalake(place, FRAME)
+    table = build_observed_table("outside", place, format="delta")
+    first = look(project, table)
+    assert (first["version"], first["ubunye/rehashed"]) == (fingerprint(FRAME).data_hash, True)
+    assert first["ubunye/source_version"]["version"] == 0
+    assert first["ubunye/source_version"]["operation"] == "WRITE"
+    with monkeypatch.context() as patch:
+        patch.setattr(external._DeltaTable, "hashed", None)
+        again = look(project, table)
+    assert (again["version"], again["ubunye/rehashed"]) == (first["version"], False)
+    # Another version of the same rows: read once more, and the same data version.
+    deltalake.write_deltalake(place, FRAME, mode="overwrite")
+    same = look(project, table)
+    assert (same["version"], same["ubunye/rehashed"]) == (first["version"], True)
+    deltalake.write_deltalake(place, FRAME.iloc[1:], mode="overwrite")
+    assert look(project, table)["version"] == fingerprint(FRAME.iloc[1:]).data_hash
+    # Made anew, it is at version 0 once more.
+    for _ in range(2):
+        shutil.rmtree(place)
+        deltalake.write_deltalake(place, FRAME.assign(x=7))
+        assert look(project, table)["version"] == fingerprint(FRAME.assign(x=7)).data_hash
+
+
+def test_a_delta_table_that_is_not_there_fails_the_observation(project: Project, tmp_path: Path) -> None:
+    table = build_observed_table("outside", str(tmp_path / "nothing"), format="delta")
+    assert not observe(project, table).success

@@ -18,6 +18,7 @@ from upath import UPath
 from tests.hashing.paths import hash_of
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.hashing import canonical
+from ubunye_orchestrate.hashing.api import fingerprint
 from ubunye_orchestrate.hashing.datasets import fingerprint_dataset
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.hashing.types import canonical_columns
@@ -182,6 +183,9 @@ def test_a_delta_table_is_refused(tmp_path: Path) -> None:
     deltalake.write_deltalake(tmp_path, TABLE, mode="overwrite")
     assert "is a Delta table" in failed(tmp_path)
     assert "is a Delta table" in failed(f"file://{tmp_path}")
+    # What the message says to do.
+    read = deltalake.DeltaTable(tmp_path).scan()
+    assert fingerprint(read).data_hash == fingerprint(TABLE).data_hash
 
 
 @pytest.mark.parametrize("name", ["ipc", "arrow", "feather", "orc", "csv"])

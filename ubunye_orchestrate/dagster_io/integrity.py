@@ -28,6 +28,7 @@ from ubunye_orchestrate.compare.render import markdown
 from ubunye_orchestrate.compare.text import short_hash
 from ubunye_orchestrate.dagster_io import metadata as keys
 from ubunye_orchestrate.dagster_io import upstream
+from ubunye_orchestrate.dagster_io.delta_tables import DeltaTables
 from ubunye_orchestrate.dagster_io.metadata import receipt_of_event
 from ubunye_orchestrate.dagster_io.parquet_tables import ParquetTables
 from ubunye_orchestrate.dagster_io.receipts import Receipts
@@ -161,7 +162,7 @@ class _Look:
 
     def _load(self, partition: str | None) -> Any:
         manager = getattr(self.context.resources, self.manager)
-        load_as = self.load_as or (pa.Table if isinstance(manager, ParquetTables) else None)
+        load_as = self.load_as or (pa.Table if isinstance(manager, ParquetTables | DeltaTables) else None)
         step = upstream.step_of_check(self.context)
         with upstream.partitions_from(self.context.instance):
             return manager.load_input(

@@ -170,7 +170,7 @@ def _discovered(path_or_url: str | os.PathLike[str], format_name: str) -> tuple[
         if os.path.isdir(log) if filesystem is None else from_source(lambda: filesystem.isdir(log)):
             raise HashError(
                 f"{path} is a Delta table: its files also hold rows that it no longer has; read it as a "
-                "table, for example fingerprint(deltalake.DeltaTable(...).to_pyarrow_dataset())"
+                "table, for example fingerprint(deltalake.DeltaTable(...).scan())"
             )
     # The folders above a single file are not part of what was asked for.
     partitioning = None if is_file else "hive"
