@@ -232,6 +232,24 @@ def test_what_an_asset_reads_by_itself(good: bool, project: Project) -> None:
     assert found == [("source_id_not_null", good), *([("row_count", True)] if good else [])]
 
 
+@pytest.mark.parametrize("broken", ["upstream.step_outputs", "expecting._hold_input", "expecting._evaluated"])
+def test_a_fault_of_ours_fails_no_run_and_nothing_counts_as_checked(
+    broken: str, manager: Any, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"{broken} broke")
+
+    monkeypatch.setattr(f"ubunye_orchestrate.dagster_io.{broken}", fail)
+    NOW["id"] = [1.0]
+    result = project.run([orders, totals], manager, raise_on_error=False)
+    assert f"RuntimeError: {broken} broke" in project.log(result)
+    assert result.success
+    if broken.startswith("expecting"):
+        found = project.receipt("totals").expectations
+        assert [one["passed"] for one in found[:2]] == [False, False]
+        assert found[0]["detail"] == "not checked: checking failed; the run's log says why"
+
+
 def test_a_rule_of_both_sides_or_of_no_input_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="expected a rule about one table"):
         expect.reconcile("orders").on_input("orders")

@@ -14,16 +14,21 @@ from dagster import (
     AssetCheckResult,
     AssetCheckSpec,
     AssetKey,
+    AssetOut,
     DynamicOut,
     DynamicOutput,
     FilesystemIOManager,
     InMemoryIOManager,
     Out,
     Output,
+    ReexecutionOptions,
     asset,
+    execute_job,
     graph_asset,
+    graph_multi_asset,
     job,
     op,
+    reconstructable,
 )
 
 from ubunye_orchestrate.compare.comparison import compare_records
@@ -34,6 +39,7 @@ from ubunye_orchestrate.hashing.api import fingerprint
 from ubunye_orchestrate.records.code import code_evidence
 
 from .conftest import Project
+from .graph_job import get_job
 
 FRAME = pd.DataFrame({"x": [1, 2, 3]})
 
@@ -258,6 +264,46 @@ class TestGraphBackedAssets:
         assert record.error == "ValueError: no price"
         assert [step.name for step in record.inputs] == ["raw", "rates"]
         assert all(step.data_hash for step in record.inputs)
+
+    def test_a_re_execution_from_failure_knows_what_the_first_run_read(
+        self, project_on_disk: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        project = project_on_disk
+        monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
+        monkeypatch.setenv("GRAPH_FAILS", "1")
+        definition = reconstructable(get_job)
+        with execute_job(definition, instance=project.instance) as failed:
+            assert not failed.success
+        monkeypatch.delenv("GRAPH_FAILS")
+        options = ReexecutionOptions.from_failure(failed.run_id, project.instance)
+        with execute_job(definition, instance=project.instance, reexecution_options=options) as again:
+            assert again.success
+        record = project.receipt("backed")
+        assert (record.dagster or {})["run_id"] == again.run_id
+        assert [(step.name, step.data_hash) for step in record.inputs] == [
+            ("raw", project.receipt("raw").outputs[0].data_hash)
+        ]
+
+    def test_each_asset_of_a_graph_has_the_inputs_on_its_own_way(
+        self, manager: Any, project: Project
+    ) -> None:
+        @asset
+        def other() -> pd.DataFrame:
+            return FRAME * 2
+
+        @op
+        def keep(frame: pd.DataFrame) -> pd.DataFrame:
+            return frame
+
+        @graph_multi_asset(outs={"left": AssetOut(), "right": AssetOut()})
+        def both(raw: pd.DataFrame, other: pd.DataFrame) -> Any:
+            return {"left": keep.alias("k2")(keep.alias("k1")(raw)), "right": keep.alias("k3")(other)}
+
+        project.run([raw, other, both], manager)
+        for name, read in (("left", "raw"), ("right", "other")):
+            record = project.receipt(name)
+            assert [step.name for step in record.inputs] == [read]
+            assert (record.dagster or {})["declared_inputs"] == [read]
 
 
 def test_a_pickle_that_is_no_table_passes_untouched(project: Project, tmp_path: Path) -> None:

@@ -632,6 +632,7 @@ def test_the_graph_behind_an_asset_and_what_its_ops_have_stored(instance: Dagste
         assert graph_of_it.function is not None
         assert graph_of_it.function.__name__ == "backed"
         assert graph_of_it.configs == {"backed.early": {"a": 3}, "backed.late": None}
+        assert graph_of_it.reads == {AssetKey("one")}
     handled = upstream.outputs_handled(instance, result.run_id)
     assert [(key, metadata["stored"].value) for key, metadata in handled] == [
         ("one", True),

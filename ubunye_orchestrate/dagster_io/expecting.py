@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +16,7 @@ from ubunye_orchestrate.dagster_io.graphs import checked_by_other_ops
 from ubunye_orchestrate.dagster_io.ledger import Checked, StepEntry
 from ubunye_orchestrate.dagster_io.panel import harmless
 from ubunye_orchestrate.dagster_io.producers import asset_name
-from ubunye_orchestrate.errors import ExpectationError
+from ubunye_orchestrate.errors import ExpectationError, UbunyeError
 from ubunye_orchestrate.expectations.outcomes import Measure, Outcome
 from ubunye_orchestrate.expectations.rules import Rule, rules_in, rules_of_function, with_own_names
 
@@ -29,6 +31,9 @@ __all__ = [
     "rules_of",
     "rules_of_output",
 ]
+
+
+_FAULT = "checking failed; the run's log says why"
 
 
 def rules_of(step: upstream.StepContext, key: AssetKey | None) -> tuple[Rule, ...]:
@@ -72,7 +77,9 @@ def check_parts(
 
     ``settled``: the frames are read from what is staged, so a lazy one gives the rows that are stored.
     """
-    rules = rules_of_output(context)
+    rules: tuple[Rule, ...] = ()
+    with _faults_logged(context.log):
+        rules = rules_of_output(context)
     if not rules:
         return
     key = context.asset_key if context.has_asset_key else None
@@ -106,6 +113,24 @@ def check_table(
     A rule about an input that was not held against one by now has not passed.
     """
     started = time.perf_counter()
+    broken: list[Outcome] = []
+    checked = not_checked(name, rules, _FAULT)
+    with _faults_logged(log):
+        results, broken = _held_against(entry, name, rules, parts, settled=settled)
+        checked = Checked(tuple(results), time.perf_counter() - started)
+    if entry is not None:
+        entry.checked[name] = checked
+    _settle(broken, "Expectations failed, so nothing was written", name, log)
+
+
+def _held_against(
+    entry: StepEntry | None,
+    name: str,
+    rules: Sequence[Rule],
+    parts: Mapping[str | None, object],
+    *,
+    settled: bool,
+) -> tuple[list[dict[str, Any]], list[Outcome]]:
     of_output = [rule for rule in rules if not rule.input]
     results, broken = _evaluated(of_output, parts, name, settled=settled)
     for rule in of_output:
@@ -119,10 +144,9 @@ def check_table(
             outcome = Outcome(rule, passed=False, detail=f"not checked: no input {rule.input!r} was read")
             results.append(outcome.as_record(rule.input))
             # What another op of a graph has checked may have been cut from its receipt: that fails no run.
-            broken += [] if entry is not None and entry.graphs else [outcome]
-    if entry is not None:
-        entry.checked[name] = Checked(tuple(results), time.perf_counter() - started)
-    _settle(broken, "Expectations failed, so nothing was written", name, log)
+            # Without an entry what was held against it is not known: it would have raised by itself.
+            broken += [] if entry is None or entry.graphs else [outcome]
+    return results, broken
 
 
 def check_input(context: InputContext, entry: StepEntry | None, parts: Mapping[str | None, object]) -> None:
@@ -147,14 +171,34 @@ def check_read(
     log: DagsterLogManager,
 ) -> None:
     """As ``check_input``. ``names`` are those that a rule may call the table by, that of its record first."""
+    declared: Mapping[str, tuple[Rule, ...]] = {}
+    broken: list[Outcome] | None = None
+    with _faults_logged(log):
+        declared = _rules_by_task(step, entry)
+        broken = _hold_input(declared, entry, names, parts)
+    if broken is None and entry is not None:
+        for task, rules in declared.items():
+            mine = [rule for rule in rules if rule.input in names]
+            entry.checked_inputs.setdefault(task, []).extend(not_checked(names[0], mine, _FAULT).results)
     if entry is not None:
         with harmless(log, "measuring an input"):
-            _note_measures(step, entry, set(names), list(parts.values()))
+            _note_measures(declared, entry, set(names), list(parts.values()))
+    problem = f"Expectations on input {names[0]} failed, so the step did not run"
+    _settle(broken or (), problem, names[0], log)
+
+
+def _hold_input(
+    declared: Mapping[str, Sequence[Rule]],
+    entry: StepEntry | None,
+    names: Sequence[str],
+    parts: Mapping[str | None, object],
+) -> list[Outcome]:
+    """Hold an input against the rules about it, note the results, and return what was broken."""
     started = time.perf_counter()
     held: list[tuple[Rule, list[dict[str, Any]]]] = []
     broken: list[Outcome] = []
-    for task, key in _tasks(step).items():
-        for rule in rules_of(step, key):
+    for task, rules in declared.items():
+        for rule in rules:
             if rule.input not in names:
                 continue
             results = next((results for other, results in held if other == rule), None)
@@ -168,19 +212,34 @@ def check_read(
         seconds = round(time.perf_counter() - started, 6)
         entry.timings.append({"step": f"Expectations:{entry.op}", "input": names[0], "seconds": seconds})
         entry.mark = time.perf_counter()
-    _settle(broken, f"Expectations on input {names[0]} failed, so the step did not run", names[0], log)
+    return broken
 
 
-def _tasks(step: upstream.StepContext) -> Mapping[str, AssetKey | None]:
-    """Return what a step makes or has part in, by the name of its record: assets, or outputs of an op."""
-    made: dict[str, AssetKey | None] = {
-        asset_name(asset.key): asset.key for asset in upstream.assets_of_step(step)
-    }
-    if made:
-        return made
-    made.update((name, None) for name in upstream.step_outputs(step))
-    made.update((asset_name(key), key) for key in upstream.graphs_of_step(step))
-    return made
+@contextmanager
+def _faults_logged(log: DagsterLogManager) -> Iterator[None]:
+    """Let errors that say what the user can do pass; a fault of ours is logged and fails nobody's run."""
+    try:
+        yield
+    except UbunyeError:
+        raise
+    except Exception:  # noqa: BLE001 - what it left unchecked is recorded as not checked
+        log.warning(f"ubunye: checking rules failed; they count as not checked.\n{traceback.format_exc()}")
+
+
+def _rules_by_task(step: upstream.StepContext, entry: StepEntry | None) -> Mapping[str, tuple[Rule, ...]]:
+    """Return the rules of all that a step makes or has part in, by the name of its record; looked up once."""
+    if entry is not None and entry.rules is not None:
+        return entry.rules
+    assets = upstream.assets_of_step(step) if entry is None else entry.assets
+    tasks: dict[str, AssetKey | None] = {asset_name(asset.key): asset.key for asset in assets}
+    if not tasks:
+        # An op: its outputs, and the assets of the graph that it is in.
+        tasks.update((name, None) for name in upstream.step_outputs(step))
+        tasks.update((asset_name(key), key) for key in upstream.graphs_of_step(step))
+    found = {name: rules_of(step, key) for name, key in tasks.items()}
+    if entry is not None:
+        entry.rules = found
+    return found
 
 
 def _evaluated(
@@ -234,12 +293,12 @@ def _settle(broken: Sequence[Outcome], problem: str, name: str, log: DagsterLogM
 
 
 def _note_measures(
-    step: upstream.StepContext, entry: StepEntry, names: Iterable[str], parts: Sequence[object]
+    declared: Mapping[str, Sequence[Rule]], entry: StepEntry, names: Iterable[str], parts: Sequence[object]
 ) -> None:
     """Note what a table that was read holds in all, where a rule of an output is held against it."""
-    rules = [rule for key in _tasks(step).values() for rule in rules_of(step, key)]
+    rules = [rule for its in declared.values() for rule in its if rule.kind == "reconcile"]
     for name in names:
-        mine = [rule for rule in rules if rule.kind == "reconcile" and rule.options["input"] == name]
+        mine = [rule for rule in rules if rule.options["input"] == name]
         if mine:
             columns = sorted({column for rule in mine for column in rule.columns})
             entry.measured[name] = _total([_measured(part, columns) for part in parts])

@@ -18,6 +18,7 @@ from dagster import AssetKey
 
 from ubunye_orchestrate.dagster_io.upstream import AssetOfStep, GraphOfAsset
 from ubunye_orchestrate.expectations.outcomes import Measure
+from ubunye_orchestrate.expectations.rules import Rule
 from ubunye_orchestrate.records.model import RunRecord, StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
 
@@ -91,6 +92,8 @@ class StepEntry:
     """In the order of their outputs."""
     measured: dict[str, Measure | str] = field(default_factory=dict)
     """What inputs hold in all, by the name that a rule calls them; a text says why it is not known."""
+    rules: Mapping[str, tuple[Rule, ...]] | None = None
+    """The rules of what the step makes, by the name of its record; None until they are asked for."""
     checked: dict[str, Checked] = field(default_factory=dict)
     """By the asset's name, or the output's."""
     checked_inputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)

@@ -21,7 +21,7 @@ from ubunye_orchestrate.expectations.pandera_schemas import check_schema
 from ubunye_orchestrate.expectations.patterns import java_pattern, plain_pattern
 from ubunye_orchestrate.expectations.rules import Rule
 
-__all__ = ["evaluate", "measure", "rows_within"]
+__all__ = ["evaluate", "measure", "not_checked", "rows_within"]
 
 _TEXTS = (nw.String, nw.Categorical, nw.Enum)
 
@@ -47,14 +47,14 @@ def evaluate(rules: Iterable[Rule], frame: object) -> list[Outcome]:
         columns = dict(table.collect_schema())
         total = _scalars(table, {"rows": nw.len()})["rows"]
     except Exception as e:  # noqa: BLE001 - each library has its own, and none may pass as a rule that holds
-        return [_not_checked(rule, e) for rule in wanted]
+        return [not_checked(rule, e) for rule in wanted]
     lazy = isinstance(table, nw.LazyFrame)
     outcomes = []
     for rule in wanted:
         try:
             outcome = _check(rule, table, columns, total)
         except Exception as e:  # noqa: BLE001 - as above
-            outcome = _not_checked(rule, e)
+            outcome = not_checked(rule, e)
         outcomes.append(replace(outcome, on_plan=lazy))
     return outcomes
 
@@ -254,10 +254,11 @@ def _by_pandera(rule: Rule, frame: object) -> Outcome:
     try:
         return check_schema(rule, frame)
     except Exception as e:  # noqa: BLE001 - a schema holds the user's own functions
-        return _not_checked(rule, e)
+        return not_checked(rule, e)
 
 
-def _not_checked(rule: Rule, error: Exception) -> Outcome:
+def not_checked(rule: Rule, error: Exception) -> Outcome:
+    """Return the outcome of a rule that could not be checked, and why."""
     return Outcome(rule, passed=False, detail=f"not checked: {_why(error)}")
 
 

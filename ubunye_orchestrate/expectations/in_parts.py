@@ -36,9 +36,18 @@ class TableInParts:
 
 def evaluate_in_parts(rules: Iterable[Rule], table: TableInParts) -> list[Outcome]:
     """Return what became of each rule but ``reconcile``, in their order, as ``evaluate`` does."""
-    from ubunye_orchestrate.expectations.evaluate import evaluate, rows_within
+    from ubunye_orchestrate.expectations.evaluate import not_checked
 
     wanted = [rule for rule in rules if rule.kind != "reconcile"]
+    try:
+        return _evaluated(wanted, table)
+    except Exception as e:  # noqa: BLE001 - a file that cannot be read has kept no rule
+        return [not_checked(rule, e) for rule in wanted]
+
+
+def _evaluated(wanted: Sequence[Rule], table: TableInParts) -> list[Outcome]:
+    from ubunye_orchestrate.expectations.evaluate import evaluate, rows_within
+
     apart = (*_WHOLE, "unique", "row_count")
     rows, found = _by_part([rule for rule in wanted if rule.kind not in apart], table)
     outcomes = []

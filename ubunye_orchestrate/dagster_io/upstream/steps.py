@@ -83,6 +83,8 @@ class GraphOfAsset:
     """The function that composes it; None for one that is put together by hand."""
     configs: Mapping[str, Any]
     """The run's config of each op that the asset is made by, by the path of its node."""
+    reads: frozenset[AssetKey]
+    """The assets that these ops read: fewer than Dagster declares where a graph makes several assets."""
 
 
 def step_context(context: InputContext | OutputContext) -> StepContext | None:
@@ -189,13 +191,20 @@ def graphs_of_step(step: StepContext) -> Mapping[AssetKey, GraphOfAsset]:
     definition, layer = step.assets_def, step.job_def.asset_layer
     ops = step.resolved_run_config.ops
     function = getattr(definition.node_def, "composition_fn", None)
-    return {
-        key: GraphOfAsset(
-            function if callable(function) else None,
-            {str(handle): ops[str(handle)].config for handle in layer.upstream_dep_op_handles(key)},
+    graphs = {}
+    for key in definition.keys:
+        handles = layer.upstream_dep_op_handles(key)
+        read = (
+            layer.get_asset_key_for_node_input(handle, name)
+            for handle in handles
+            for name in step.job_def.get_op(handle).definition.input_dict
         )
-        for key in definition.keys
-    }
+        graphs[key] = GraphOfAsset(
+            function if callable(function) else None,
+            {str(handle): ops[str(handle)].config for handle in handles},
+            frozenset(one for one in read if one is not None),
+        )
+    return graphs
 
 
 def mapping_of(step_key: str) -> str | None:
@@ -225,10 +234,14 @@ def assets_of_step(step: StepContext) -> tuple[AssetOfStep, ...]:
     """Return the assets that the step makes, those of its selection only."""
     layer = step.job_def.asset_layer
     keys = step.get_output_asset_keys()
+    graphs = graphs_of_step(step)
     found = []
     for key in sorted(keys):
         node = layer.get(key)
-        parents = tuple(sorted(parent for parent in node.parent_keys if parent not in keys))
+        read = graphs[key].reads if key in graphs else node.parent_keys
+        parents = tuple(
+            sorted(parent for parent in node.parent_keys if parent not in keys and parent in read)
+        )
         checks = frozenset(check.name for check in node.check_keys)
         found.append(AssetOfStep(key, node.group_name or "default", node.code_version, parents, checks))
     return tuple(found)
