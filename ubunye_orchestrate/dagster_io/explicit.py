@@ -12,12 +12,14 @@ from ubunye_orchestrate.dagster_io import metadata as keys
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.assembly import build_record
 from ubunye_orchestrate.dagster_io.baseline import find_baseline
+from ubunye_orchestrate.dagster_io.delta_evidence import commit_note
 from ubunye_orchestrate.dagster_io.expecting import check_read, check_table, not_checked, rules_of
 from ubunye_orchestrate.dagster_io.ledger import StepEntry, Stored
 from ubunye_orchestrate.dagster_io.metadata import table_metadata
 from ubunye_orchestrate.dagster_io.panel import harmless, mirror, receipt_metadata, with_baseline
 from ubunye_orchestrate.dagster_io.policies import policy_in
 from ubunye_orchestrate.dagster_io.producers import producers_of
+from ubunye_orchestrate.dagster_io.spark_session import note_session
 from ubunye_orchestrate.dagster_io.tasks import (
     Task,
     entry_of_step,
@@ -33,7 +35,8 @@ from ubunye_orchestrate.dagster_io.values import (
 )
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
-from ubunye_orchestrate.records.model import HashScope, StepRecord
+from ubunye_orchestrate.hashing.frames import native
+from ubunye_orchestrate.records.model import HashBasis, HashScope, StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
 from ubunye_orchestrate.records.steps import step_from_fingerprint
 from ubunye_orchestrate.records.store import RecordStore
@@ -91,19 +94,22 @@ class ReceiptRun:
         format: str | None = None,  # noqa: A002 - the field's name in the record
         location: str | None = None,
         scope: HashScope = "passed_rows",
+        source_version: dict[str, Any] | None = None,
     ) -> _Frame:
         """Note a table that the asset read, and return it.
 
         ``name`` is the upstream asset (``raw/orders``), so that it counts as that declared dependency, or any
-        other name. A frame in memory is hashed, unless ``hash_inputs`` is off; a reader or a lazy frame is
-        not touched. ``scope`` is ``stored_table`` where the frame is all that the upstream asset stored.
+        other name. A frame in memory is hashed, unless ``hash_inputs`` is off, and so is a Spark frame, which
+        is computed for it; a reader or another lazy frame is not touched. ``source_version`` says which state
+        of the source it is (``SparkResource.pinned`` gives one). ``scope`` is ``stored_table`` where the
+        frame is all that the upstream asset stored.
         Raises ExpectationError where it breaks a rule about this input (``on_input``) of severity ``fail``.
         """
         with harmless(self._log, f"noting input {name}"):
             if self._entry is not None:
                 hashed = not_hashed(_INPUTS_OFF)
                 if self._settings.hash_inputs:
-                    hashed = fingerprint_value(frame, self._settings.naive_timestamps, self._settings.budget)
+                    hashed = self._hash(frame)
                 key = AssetKey(name.split("/"))
                 producer = None
                 if self._task.asset is not None and key in self._task.asset.parents:
@@ -116,10 +122,12 @@ class ReceiptRun:
                         format=format,
                         location=location,
                         scope=scope,
+                        basis=_basis(frame),
                         producer=producer,
+                        source_version=source_version,
                     )
                 )
-                self._entry.backend = self._entry.backend or inspect_value(frame).backend
+                self._note_backend(frame)
         check_read(self._step, self._entry, [name], {None: frame}, self._log)
         return frame
 
@@ -142,18 +150,28 @@ class ReceiptRun:
         format: str | None = None,  # noqa: A002 - the field's name in the record
         location: str | None = None,
         scope: HashScope = "passed_rows",
+        source_version: dict[str, Any] | None = None,
     ) -> dict[str, MetadataValue]:
         """Note a table that the asset stored, and return its metadata: rows, columns, hash.
 
         Return it in a ``MaterializeResult``, or pass it to ``context.add_output_metadata``, to see its rows
         and columns on the asset. Name it as the asset is (``/`` between the key's parts) where it is the
-        asset's table: what reads it later is then held against it.
+        asset's table: what reads it later is then held against it. A Spark frame is computed for its hash:
+        give it the stored table, read back, with its ``source_version`` (``SparkResource.pinned``) and
+        ``scope``, rather than the plan that was stored.
         """
         shown: dict[str, MetadataValue] = {}
         with harmless(self._log, f"noting output {name}"):
-            hashed = fingerprint_value(frame, self._settings.naive_timestamps, self._settings.budget)
+            hashed = self._hash(frame)
             step = step_from_fingerprint(
-                name, "output", hashed, format=format, location=location, scope=scope
+                name,
+                "output",
+                hashed,
+                format=format,
+                location=location,
+                scope=scope,
+                basis=_basis(frame),
+                source_version=source_version,
             )
             self._outputs.append(_Output(step, hashed, frame))
             shown = table_metadata(hashed, columns_in_order(frame), partitioned=bool(self._task.partitions))
@@ -162,6 +180,30 @@ class ReceiptRun:
             if hashed.error is not None:
                 shown[keys.HASH_ERROR] = MetadataValue.text(hashed.error)
         return shown
+
+    @property
+    def commit_note(self) -> str:
+        """What a commit of the asset's own should say of its run: a table's history then names the receipt.
+
+        The text for ``userMetadata``: an option of Spark's Delta writer, ``SparkResource.commits`` for a
+        merge or any SQL, custom metadata of that name in delta-rs.
+        """
+        key, task = key_of_step(self._step), self._task
+        receipt = f"{self._settings.usecase}/{task.package}/{task.task_name}/{task.run_id}"
+        return commit_note(key.run_id, task.name, task.partitions, receipt)
+
+    def _hash(self, frame: object) -> Fingerprint:
+        settings = self._settings
+        return fingerprint_value(frame, settings.naive_timestamps, settings.budget, compute_spark=True)
+
+    def _note_backend(self, frame: object) -> None:
+        if self._entry is None:
+            return
+        seen = inspect_value(frame)
+        self._entry.backend = self._entry.backend or seen.backend
+        if seen.backend == "spark":
+            spark_frame: Any = native(frame)
+            note_session(self._entry, spark_frame.sparkSession)
 
     def _task_of(self, asset: AssetKey | None) -> Task:
         assets = upstream.assets_of_step(self._step)
@@ -191,6 +233,7 @@ class ReceiptRun:
             entry.checked[task.name] = not_checked(task.name, left, reason)
         main = self._main()
         entry.backend = inspect_value(main.frame).backend or entry.backend
+        self._note_backend(main.frame)
         # Several tables, none called as the asset is: none of their hashes is the asset's.
         version = main.hashed.data_hash if len(self._outputs) == 1 or main.step.name == task.name else None
         record = build_record(
@@ -226,3 +269,7 @@ class ReceiptRun:
         """Return the output that is the asset's own table: the one called as the asset is, else the first."""
         named = [output for output in self._outputs if output.step.name == self._task.name]
         return (named or self._outputs)[0]
+
+
+def _basis(frame: object) -> HashBasis:
+    return "recomputed" if inspect_value(frame).nature == "lazy" else "materialised"

@@ -18,6 +18,7 @@ from ubunye_orchestrate.dagster_io.spark_places import (
     Rows,
     Staged,
     Stored,
+    base_of,
     outside_error,
     staged_plan,
 )
@@ -25,7 +26,7 @@ from ubunye_orchestrate.dagster_io.spark_session import delta_coordinates
 from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.hashing.spark.failures import reason
 
-__all__ = ["DeltaTables"]
+__all__ = ["DeltaTables", "place_of"]
 
 # Others' commits between ours and the look at the history: more than the first step holds is rare.
 _HISTORY_STEPS = (20, 1_000)
@@ -88,9 +89,21 @@ class DeltaTables:
             raise known from e
         return self._committed(session, place, note, rows, append=append)
 
-    def resolve(self, session: Any, place: Place) -> dict[str, Any]:
-        """Return the newest version, as ``source_version``. Raises StorageError, MissingTableError."""
-        return delta_version(self._history(session, place, 1)[0])
+    def resolve(self, session: Any, place: Place, number: int | None = None) -> dict[str, Any]:
+        """Return a version, by default the newest, as ``source_version``.
+
+        Raises StorageError, MissingTableError.
+        """
+        if number is None:
+            return delta_version(self._history(session, place, 1)[0])
+        commits = self._history(session, place, None)
+        found = next((commit for commit in commits if commit["version"] == number), None)
+        if found is None:
+            raise MissingTableError(
+                f"the Delta table {place.shown} has no version {number} any more or yet; its history has "
+                f"{commits[-1]['version']} to {commits[0]['version']}"
+            )
+        return delta_version(found)
 
     def read(self, session: Any, place: Place, version: Mapping[str, Any]) -> Any:
         """Return the table as it is in a version, whatever is committed later."""
@@ -148,13 +161,14 @@ class DeltaTables:
                 return found
         return None
 
-    def _history(self, session: Any, place: Place, limit: int) -> list[dict[str, Any]]:
+    def _history(self, session: Any, place: Place, limit: int | None) -> list[dict[str, Any]]:
         """Return the newest commits, newest first."""
         path = (place.path or "").replace("`", "``")
         table = place.name if place.path is None else f"delta.`{path}`"
         try:
             # As a number: a timestamp would come in the zone of whoever collects it.
-            found = session.sql(f"describe history {table} limit {limit}").selectExpr(
+            newest = "" if limit is None else f" limit {limit}"
+            found = session.sql(f"describe history {table}{newest}").selectExpr(
                 "version",
                 "unix_millis(timestamp) as timestamp",
                 "operation",
@@ -177,6 +191,11 @@ class DeltaTables:
         except MissingTableError:
             return False
         return True
+
+
+def place_of(table: str) -> Place:
+    """Return the place of a table that somebody names: a path (it has a ``/``), or a name in a catalog."""
+    return Place(path=base_of(table)) if "/" in table else Place(table=tuple(table.split(".")))
 
 
 def _file_names(table: Any) -> set[str]:

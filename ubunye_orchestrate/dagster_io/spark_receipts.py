@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ubunye_orchestrate.dagster_io.forms import Form
-from ubunye_orchestrate.dagster_io.ledger import StepEntry
 from ubunye_orchestrate.dagster_io.spark_places import Part, Place, Rows, Stored
-from ubunye_orchestrate.dagster_io.spark_session import java_of, time_zone_of
 from ubunye_orchestrate.dagster_io.values import combined, not_hashed
 from ubunye_orchestrate.dagster_io.writer import Scope, TableRead, TableStored
 from ubunye_orchestrate.hashing.api import fingerprint
@@ -16,13 +14,7 @@ from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.records.model import StepRecord
 from ubunye_orchestrate.records.steps import step_from_fingerprint
 
-__all__ = ["note_session", "table_read", "table_stored"]
-
-
-def note_session(entry: StepEntry, session: Any) -> None:
-    """Note once a step what its results depend on beside the packages: Java, and the session's time zone."""
-    if entry.time_zone is None:
-        entry.java, entry.time_zone = java_of(session), time_zone_of(session)
+__all__ = ["table_read", "table_stored"]
 
 
 def table_stored(

@@ -5,26 +5,40 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from dagster import ConfigurableResource
 from pydantic import Field
 
+from ubunye_orchestrate.dagster_io.ledger import StepEntry
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.hashing.spark.failures import reason
 
-__all__ = ["SparkResource", "delta_coordinates", "java_of", "time_zone_of"]
+__all__ = ["PinnedTable", "SparkResource", "delta_coordinates", "note_session"]
 
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-_TIME_ZONE = {"spark.sql.session.timeZone": "UTC"}
+_ZONE = "spark.sql.session.timeZone"
+_TIME_ZONE = {_ZONE: "UTC"}
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 _starting = threading.Lock()
 # Connect sessions of this process: each is a connection of its own, and a run should not open one a step.
 _remote_sessions: dict[tuple[str, tuple[tuple[str, str], ...]], Any] = {}
+
+
+class PinnedTable(NamedTuple):
+    """A Delta table in one version."""
+
+    frame: Any
+    """A Spark DataFrame that gives the rows of that version, whatever is committed later."""
+    version: dict[str, Any]
+    """As ``source_version``."""
+    location: str
 
 
 class SparkResource(ConfigurableResource[Any]):
@@ -73,6 +87,36 @@ class SparkResource(ConfigurableResource[Any]):
         with _starting:
             return self._start()
 
+    def pinned(self, table: str, version: int | None = None) -> PinnedTable:
+        """Return a Delta table in one version, by default the newest, with what its log says of the version.
+
+        ``table`` is a path (with a ``/``) or a name in a catalog. For assets that read or store by
+        themselves: ``run.wrote("sales", now.frame, source_version=now.version, scope="stored_table")``.
+        Raises StorageError where there is no such table.
+        """
+        from ubunye_orchestrate.dagster_io.spark_delta import DeltaTables, place_of
+
+        place, tables, session = place_of(table), DeltaTables({}), self.session
+        found = tables.resolve(session, place, version)
+        return PinnedTable(tables.read(session, place, found), found, place.shown)
+
+    @contextmanager
+    def commits(self, note: str) -> Iterator[Any]:
+        """Give the session, whose Delta commits in this block carry a note (``ReceiptRun.commit_note``).
+
+        Merges, updates and deletes have no option for it, as a writer has.
+        """
+        session = self.session
+        before = session.conf.get(_USER_METADATA, None)
+        session.conf.set(_USER_METADATA, note)
+        try:
+            yield session
+        finally:
+            if before is None:
+                session.conf.unset(_USER_METADATA)
+            else:
+                session.conf.set(_USER_METADATA, before)
+
     def _start(self) -> Any:
         try:
             import pyspark
@@ -81,8 +125,10 @@ class SparkResource(ConfigurableResource[Any]):
                 'PySpark is not installed; pip install "ubunye-orchestrate[spark]"'
             ) from e
         conf = {name: _text(value) for name, value in self.conf.items()}
-        if self.remote is not None:
-            return self._connect({**_TIME_ZONE, **conf})
+        # As pyspark has it: the variable is the address where no other session is asked for.
+        remote = self.remote or (None if self.master else os.environ.get("SPARK_REMOTE"))
+        if remote:
+            return _connected(remote, {**_TIME_ZONE, **conf})
         from pyspark.sql import SparkSession
 
         running = _running()
@@ -109,31 +155,6 @@ class SparkResource(ConfigurableResource[Any]):
         given = {name: value for name, value in named.items() if value}
         return {**_TIME_ZONE, **(_DELTA if self.delta else {}), **given}
 
-    def _connect(self, conf: dict[str, str]) -> Any:
-        assert self.remote is not None
-        key = (self.remote, tuple(sorted(conf.items())))
-        known = _remote_sessions.get(key)
-        if known is not None and not known.is_stopped:
-            return known
-        try:
-            # Not through pyspark.sql: a process that has a JVM gets no remote session from there.
-            from pyspark.sql.connect.session import SparkSession
-        except Exception as e:
-            raise ConfigurationError(
-                f'Spark Connect is not usable here ({reason(e)}); pip install "pyspark[connect]"'
-            ) from e
-        try:
-            session = SparkSession.builder.remote(self.remote).create()
-            for name, value in conf.items():
-                session.conf.set(name, value)
-        except Exception as e:
-            raise ConfigurationError(
-                f"no Spark Connect session at {self.remote}: {reason(e)}; check that the server runs, and "
-                "set static settings (extensions, catalogs, jars) on the server"
-            ) from e
-        _remote_sessions[key] = session
-        return session
-
 
 def delta_coordinates(spark_version: str) -> str:
     """Return the Maven coordinates of Delta for a Spark version; its own version as far as it is known."""
@@ -149,7 +170,13 @@ def delta_coordinates(spark_version: str) -> str:
     return f"io.delta:delta-spark_{major}.{minor}_2.13:{version}"
 
 
-def java_of(session: Any) -> str | None:
+def note_session(entry: StepEntry, session: Any) -> None:
+    """Note once a step what its results depend on beside the packages: Java, and the session's time zone."""
+    if entry.time_zone is None:
+        entry.java, entry.time_zone = _java_of(session), str(session.conf.get(_ZONE))
+
+
+def _java_of(session: Any) -> str | None:
     """Return the version of the driver's Java; None where the session does not tell (a shared cluster)."""
     try:
         query = "select java_method('java.lang.System', 'getProperty', 'java.version') from values (1)"
@@ -158,9 +185,29 @@ def java_of(session: Any) -> str | None:
         return None
 
 
-def time_zone_of(session: Any) -> str:
-    """Return the session's time zone."""
-    return str(session.conf.get("spark.sql.session.timeZone"))
+def _connected(remote: str, conf: dict[str, str]) -> Any:
+    key = (remote, tuple(sorted(conf.items())))
+    known = _remote_sessions.get(key)
+    if known is not None and not known.is_stopped:
+        return known
+    try:
+        # Not through pyspark.sql: a process that has a JVM gets no remote session from there.
+        from pyspark.sql.connect.session import SparkSession
+    except Exception as e:
+        raise ConfigurationError(
+            f'Spark Connect is not usable here ({reason(e)}); pip install "pyspark[connect]"'
+        ) from e
+    try:
+        session = SparkSession.builder.remote(remote).create()
+        for name, value in conf.items():
+            session.conf.set(name, value)
+    except Exception as e:
+        raise ConfigurationError(
+            f"no Spark Connect session at {remote}: {reason(e)}; check that the server runs, and "
+            "set static settings (extensions, catalogs, jars) on the server"
+        ) from e
+    _remote_sessions[key] = session
+    return session
 
 
 def _starter(source: Any) -> Callable[[], Any]:

@@ -23,7 +23,8 @@ from ubunye_orchestrate.dagster_io.places import partition_parts, table_parts
 from ubunye_orchestrate.dagster_io.producers import ordered_partitions
 from ubunye_orchestrate.dagster_io.spark_partitions import partition_columns
 from ubunye_orchestrate.dagster_io.spark_places import MissingTableError, Part, Place, Rows, Staged, below
-from ubunye_orchestrate.dagster_io.spark_receipts import note_session, table_read, table_stored
+from ubunye_orchestrate.dagster_io.spark_receipts import table_read, table_stored
+from ubunye_orchestrate.dagster_io.spark_session import note_session
 from ubunye_orchestrate.dagster_io.tasks import task_of_output
 from ubunye_orchestrate.dagster_io.values import combined, inspect_value, not_hashed
 from ubunye_orchestrate.dagster_io.wrapper import WritesReceipts

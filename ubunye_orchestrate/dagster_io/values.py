@@ -87,14 +87,17 @@ def inspect_value(value: object) -> Value:
     return Value("other", None, name)
 
 
-def fingerprint_value(value: object, naive_timestamps: str, budget: HashBudget = NO_BUDGET) -> Fingerprint:
+def fingerprint_value(
+    value: object, naive_timestamps: str, budget: HashBudget = NO_BUDGET, *, compute_spark: bool = False
+) -> Fingerprint:
     """Return the fingerprint of a table in memory; of anything else one that says why it has no hash.
 
-    So has a table whose hash would cost more than the budget.
+    So has a table whose hash would cost more than the budget. With ``compute_spark`` a Spark frame is
+    computed for its hash.
     """
     seen = inspect_value(value)
     reason = seen.untouched_because
-    if reason is not None:
+    if reason is not None and not (compute_spark and seen.backend == "spark"):
         return not_hashed(reason)
     return fingerprint_within(value, naive_timestamps, budget)
 
