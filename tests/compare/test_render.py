@@ -176,6 +176,21 @@ def test_markdown_is_bounded(make: SimpleNamespace) -> None:
     assert "and 1951 more changes" in text
 
 
+def test_that_an_output_changed_is_said_once(make: SimpleNamespace) -> None:
+    unexplained = summary(judge(compare_records(make.record(), make.changed())))
+    assert unexplained.startswith("error: output orders_clean changed and the recorded evidence is equal; ")
+    assert unexplained.count("orders_clean changed") == 1
+    source = [
+        make.record(inputs=[], outputs=[make.step("raw", rows, output=True, row_count=rows)], dagster={})
+        for rows in (3, 4)
+    ]
+    for record in source:
+        assert record.dagster is not None
+        record.dagster["declared_inputs"] = []
+    told = summary(judge(compare_records(*source)))
+    assert told == "output raw changed (3 -> 4 rows, +1) and has no recorded inputs: its source is not seen"
+
+
 def test_summary_is_one_line_that_leads_with_the_worst(make: SimpleNamespace) -> None:
     same = judge(compare_records(make.record(), make.record()))
     assert summary(same) == "outputs unchanged"

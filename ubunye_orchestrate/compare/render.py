@@ -7,7 +7,7 @@ as equal.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ubunye_orchestrate.compare.comparison import Comparison, Evidence, StepComparison
 from ubunye_orchestrate.compare.document import as_json, verdict_as_json
@@ -154,13 +154,27 @@ def summary(verdict: Verdict) -> str:
     grave = [finding for finding in verdict.findings if finding.severity == verdict.severity]
     # The sentence of an output that changed names all that changed with it.
     outputs = [finding for finding in grave if finding.kind == "data_changed"]
-    grave = outputs if outputs and verdict.changed_with else grave
-    told = "; ".join(finding.text for finding in grave[:3])
-    others = len(grave) - 3
+    sentences = _sentences(outputs if outputs and verdict.changed_with else grave)
+    told = "; ".join(sentences[:3])
+    others = len(sentences) - 3
     line = f"{told} (and {others} more)" if others > 0 else told
     if not any(finding.kind in _ABOUT_OUTPUTS for finding in verdict.findings):
         line = f"outputs unchanged; {line}"
     return printable(line if verdict.severity == "none" else f"{verdict.severity}: {line}")
+
+
+def _sentences(findings: Sequence[Finding]) -> list[str]:
+    """Return what findings say, that an output changed said once for it."""
+    changed = {finding.subject: finding.text for finding in findings if finding.kind == "data_changed"}
+    told: dict[str, str] = {}
+    for finding in findings:
+        lead = f"output {finding.subject} changed"
+        about = changed.get(finding.subject)
+        if about in told and finding.kind != "data_changed" and finding.text.startswith(f"{lead} and "):
+            told[about] += finding.text.removeprefix(lead)
+        else:
+            told[finding.text] = finding.text
+    return list(told.values())
 
 
 # Without any of these, every output was compared and found equal.

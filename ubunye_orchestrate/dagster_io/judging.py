@@ -64,7 +64,8 @@ class DriftReport:
         if self.partition is not None:
             where += f"[{self.partition}]"
         told = summary(self.verdict)
-        if self.path is not None:
+        # A change that entered here, and nowhere else, is told already.
+        if self.path is not None and (not self.path.startswith(f"entered at {where} (") or "; " in self.path):
             told = f"{told.removesuffix('.')}; {self.path}"
         if self.accepted is not None:
             told = f"{self.accepted.kind} by {self.accepted.by} ({self.accepted.why}); {told}"
