@@ -52,7 +52,9 @@ def test_a_merge_of_the_users_own_has_a_receipt_and_names_it_in_the_history(
             )
         return MaterializeResult(metadata=metadata)
 
-    result = project.run([sales], InMemoryIOManager(), resources={"receipts": project.receipts, "spark": resource})
+    result = project.run(
+        [sales], InMemoryIOManager(), resources={"receipts": project.receipts, "spark": resource}
+    )
     record = project.receipt("sales")
     output = record.outputs[0]
     stored = spark.read.format("delta").load(path)

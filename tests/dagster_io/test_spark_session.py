@@ -131,3 +131,31 @@ def test_an_address_that_is_none_is_named() -> None:
     said = started("remote='127.0.0.1:1'")
     assert said.startswith("ConfigurationError no Spark Connect session at 127.0.0.1:1: ")
     assert "check that the server runs" in said
+
+
+WITHOUT_JARS = """
+from ubunye_orchestrate import SparkResource, UbunyeError
+conf = {"spark.ui.enabled": False, "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+spark = SparkResource(master="local[1]", conf=conf)
+print(spark.session.conf.get("spark.sql.session.timeZone"), spark.session.sparkContext.appName)
+try:
+    spark.pinned("/tmp/no/table")
+except UbunyeError as e:
+    print(type(e).__name__, e)
+"""
+
+
+@pytest.mark.spark
+def test_a_spark_without_the_jars_of_delta_says_which_it_needs(spark_jdk: Path) -> None:
+    import pyspark
+
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_JARS],
+        capture_output=True,
+        text=True,
+        env={"PATH": "/usr/bin:/bin", "HOME": "/tmp", "JAVA_HOME": str(spark_jdk)},
+    )
+    first, _, said = done.stdout.partition("\n")
+    assert first == "UTC ubunye-orchestrate", done.stderr
+    assert said.startswith(f"StorageError this Spark ({pyspark.__version__}) has no Delta: ")
+    assert f'packages=["{delta_coordinates(pyspark.__version__)}"]' in said

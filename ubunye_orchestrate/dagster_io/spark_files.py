@@ -94,6 +94,10 @@ class ParquetFolders:
 
     def _append(self, frame: Any, planned: Any, place: Place, path: str) -> Stored:
         self._save(planned, path, "append")
+        return self._as_handed_over(frame, place)
+
+    def _as_handed_over(self, frame: Any, place: Place) -> Stored:
+        """Return an append whose rows cannot be told from those that were there."""
         session = frame.sparkSession
         told = "hashed as it was handed over: its plan was computed again for it, and may give other rows"
         version, whole = {"kind": "none", "reason": "the files cannot be listed"}, None
@@ -130,13 +134,18 @@ class ParquetFolders:
                 with contextlib.suppress(Exception):
                     left.rmdir(recursive=True)
 
-    def _stored(self, session: Any, place: Place, written: frozenset[str] | None) -> Stored:
+    def _stored(
+        self, session: Any, place: Place, written: frozenset[str] | None, rows: Rows | None = None
+    ) -> Stored:
         try:
             stored = self.read(session, place, {})
             # A frame keeps to the files that it found, and each write names its files anew.
             if written is not None and _names(stored) != written:
                 raise StorageError("another run has replaced the files")
-            return Stored(stored, self._version_of(stored), "hashed from the stored files")
+            version = self._version_of(stored)
+            return Stored(
+                stored if rows is None else rows.of(stored), version, "hashed from the stored files"
+            )
         except Exception as e:  # noqa: BLE001 - the write has succeeded, so this is the receipt's trouble only
             why = f"what was stored cannot be read back: {reason(e)}"
             return Stored(None, {"kind": "none", "reason": why}, f"not hashed: {why}")

@@ -10,6 +10,7 @@ from ubunye_orchestrate.dagster_io.closing import close_run
 from ubunye_orchestrate.dagster_io.receipts import Receipts
 from ubunye_orchestrate.dagster_io.spark_delta import DeltaTables
 from ubunye_orchestrate.dagster_io.spark_files import ParquetFolders
+from ubunye_orchestrate.dagster_io.spark_named import ParquetTablesByName
 from ubunye_orchestrate.dagster_io.spark_session import SparkResource
 from ubunye_orchestrate.dagster_io.spark_tables import SparkTables, Storage
 from ubunye_orchestrate.dagster_io.wrapper import WritesReceipts
@@ -89,7 +90,8 @@ class SparkIOManager(ConfigurableIOManager, WritesReceipts):
         options = {name: str(value) for name, value in self.write_options.items()}
         storage: Storage = DeltaTables(options)
         if self.format == "parquet":
-            storage = ParquetFolders(options, self.storage_options)
+            files = ParquetFolders if self.database is None else ParquetTablesByName
+            storage = files(options, self.storage_options)
         return SparkTables(
             storage,
             lambda: self.spark.session,

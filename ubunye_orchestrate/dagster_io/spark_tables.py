@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from functools import reduce
 from typing import Any, Literal, Protocol
 
@@ -17,10 +18,11 @@ from dagster import InputContext, IOManager, OutputContext
 
 from ubunye_orchestrate.dagster_io.delta_evidence import commit_note
 from ubunye_orchestrate.dagster_io.expecting import check_input, check_parts
-from ubunye_orchestrate.dagster_io.forms import Form, convert, form_of_annotation
+from ubunye_orchestrate.dagster_io.forms import Form, convert, form_of_annotation, item_annotation
 from ubunye_orchestrate.dagster_io.panel import harmless
 from ubunye_orchestrate.dagster_io.places import partition_parts, table_parts
 from ubunye_orchestrate.dagster_io.producers import ordered_partitions
+from ubunye_orchestrate.dagster_io.reuse import Reused, reusable_hash
 from ubunye_orchestrate.dagster_io.spark_partitions import partition_columns
 from ubunye_orchestrate.dagster_io.spark_places import MissingTableError, Part, Place, Rows, Staged, below
 from ubunye_orchestrate.dagster_io.spark_receipts import table_read, table_stored
@@ -129,7 +131,10 @@ class SparkTables(IOManager, WritesReceipts):
 
     def load_input(self, context: InputContext) -> Any:
         """Load a table as the input's annotation asks, in the version that is resolved now, and note it."""
-        form = form_of_annotation(context.dagster_type.typing_type, manager=_MANAGER, otherwise="spark")
+        wanted = context.dagster_type.typing_type
+        # Outputs of ops are collected one by one; an asset is one table.
+        wanted = wanted if context.has_asset_key else item_annotation(wanted)
+        form = form_of_annotation(wanted, manager=_MANAGER, otherwise="spark")
         begun: OpenInput | None = None
         with harmless(context.log, "noting an input"):
             begun = self._writer.begin_input(context)
@@ -258,7 +263,10 @@ class SparkTables(IOManager, WritesReceipts):
         versions: Mapping[Place, dict[str, Any]],
     ) -> None:
         hashed = not_hashed("not hashed: hash_inputs is off")
-        if self._settings.hash_inputs:
+        known = self._known(context, begun, versions)
+        if known is not None:
+            hashed = known.fingerprint
+        elif self._settings.hash_inputs:
             zone = self._settings.naive_timestamps
             prints = {name or "": fingerprint(v, naive_timestamps=zone) for name, v in values.items()}
             hashed = combined(prints)
@@ -274,7 +282,30 @@ class SparkTables(IOManager, WritesReceipts):
             partitioned=context.has_asset_partitions,
             form=form,
         )
+        if known is not None:
+            note = f"{read.note}; not read for its hash: its receipt is of this version"
+            read = replace(read, reused_from=known.run_ids, recomputed=False, note=note)
         self._writer.end_input(begun, seconds, read)
+
+    def _known(
+        self, context: InputContext, begun: OpenInput, versions: Mapping[Place, dict[str, Any]]
+    ) -> Reused | None:
+        """Return the hash of the producer's receipt, where that is of the very version that is read."""
+        if not (self._settings.reuse_hashes and self._settings.hash_inputs) or context.has_asset_partitions:
+            return None
+        place, version = next(iter(versions.items()))
+        return reusable_hash(
+            context.instance,
+            begun,
+            [None],
+            lambda _, stored: (
+                stored.location == place.shown
+                and stored.hash_scope == "stored_table"
+                and version["kind"] == "delta"
+                and stored.source_version == version
+            ),
+            lambda: version,
+        )
 
 
 def _frame(value: Any) -> Any:
