@@ -59,7 +59,7 @@ class ParquetIOManager(_BelowOnePath):
     ``pl.DataFrame``, ``pl.LazyFrame``, ``pa.RecordBatchReader`` (hashed in a reading of its own), or a
     ``dict[str, …]`` of one, by partition; several partitions are one table where no dict is asked for.
 
-    What is not in memory is held against the asset's rules in its file, before that takes the old one's place.
+    What is not in memory is held against the asset's rules in its file, before it replaces the old one.
     Every file is replaced at once and whole. Raises StorageError for what cannot be stored or loaded.
     """
 
