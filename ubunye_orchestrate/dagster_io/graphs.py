@@ -48,7 +48,7 @@ def whole_graph(instance: DagsterInstance, entry: StepEntry, key: AssetKey | Non
     here = upstream.node_of_step_key(entry.key.step_key)
     receipts = _receipts(instance, entry.key.run_id, set(graph.configs) - {here})
     told = {path for path, _ in receipts}
-    steps = [step for _, receipt in receipts for step in receipt.inputs] + entry.inputs
+    steps = [step for _, receipt in receipts for step in receipt.inputs] + entry.inputs_read()
     starts = (parse_time(receipt.started_at) for _, receipt in receipts if receipt.started_at is not None)
     began = [entry.started_at, *(start.timestamp() for start in starts if start is not None)]
     evidence = None if graph.function is None else code_evidence(graph.function)
@@ -56,7 +56,7 @@ def whole_graph(instance: DagsterInstance, entry: StepEntry, key: AssetKey | Non
     no_code: dict[str, Any] = {"function": None, "functions": {}, "error": _NO_FUNCTION}
     return replace(
         entry,
-        inputs=_distinct(step for step in steps if step.made_by is None or step.made_by not in told),
+        inputs=[*_distinct(step for step in steps if step.made_by is None or step.made_by not in told)],
         timings=[timing for _, receipt in receipts for timing in receipt.timings] + entry.timings,
         config_hash=config_hash(configs),
         code=no_code if evidence is None else evidence.as_record(),

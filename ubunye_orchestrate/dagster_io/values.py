@@ -8,7 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any, Literal
+from uuid import UUID
 
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.hashing.rows_v1 import data_hash
@@ -22,6 +25,7 @@ __all__ = [
     "fingerprint_value",
     "inspect_value",
     "not_hashed",
+    "snapshot",
 ]
 
 Nature = Literal["whole", "once", "lazy", "other"]
@@ -29,6 +33,11 @@ Nature = Literal["whole", "once", "lazy", "other"]
 reading it computes it; ``other``: not a table."""
 
 _MODULUS = 2**64
+# Cells of a table that is copied without a second thought: half a megabyte of numbers.
+_SMALL_CELLS = 65_536
+_UNCHANGING = frozenset(
+    (type(None), bool, int, float, str, bytes, date, datetime, time, timedelta, Decimal, UUID)
+)
 
 
 @dataclass(frozen=True)
@@ -100,6 +109,25 @@ def fingerprint_value(
     if reason is not None and not (compute_spark and seen.backend == "spark"):
         return not_hashed(reason)
     return fingerprint_within(value, naive_timestamps, budget)
+
+
+def snapshot(value: object) -> object | None:
+    """Return a small table as it is now, whatever its owner does with it later; None for any other value.
+
+    Its cells are copied; so none where a cell is an object that may change itself.
+    """
+    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
+    frame: Any = value
+    if polars is not None and type(frame) is polars.DataFrame:
+        copied: object = frame.clone()
+        return copied if frame.height * frame.width <= _SMALL_CELLS else None
+    if pandas is None or type(frame) is not pandas.DataFrame or frame.size > _SMALL_CELLS or frame.attrs:
+        return None
+    for _, column in frame.items():
+        if column.dtype == object and not set(map(type, column.array)) <= _UNCHANGING:
+            return None
+    copied = frame.copy()
+    return copied
 
 
 def not_hashed(reason: str, row_count: int | None = None) -> Fingerprint:
