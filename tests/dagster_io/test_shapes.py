@@ -4,6 +4,7 @@
 import importlib.util
 import linecache
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -283,6 +284,12 @@ class TestGraphBackedAssets:
         assert [(step.name, step.data_hash) for step in record.inputs] == [
             ("raw", project.receipt("raw").outputs[0].data_hash)
         ]
+        # The time of the run that failed is not this one's.
+        assert [timing["step"] for timing in record.timings if "early" in timing["step"]] == []
+        stats = project.instance.get_run_stats(again.run_id)
+        assert record.started_at is not None
+        assert stats.start_time is not None
+        assert datetime.fromisoformat(record.started_at).timestamp() > stats.start_time - 1
 
     def test_each_asset_of_a_graph_has_the_inputs_on_its_own_way(
         self, manager: Any, project: Project

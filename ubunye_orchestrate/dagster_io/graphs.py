@@ -13,6 +13,7 @@ from typing import Any
 from dagster import AssetKey, DagsterInstance, InputContext
 
 from ubunye_orchestrate.dagster_io import upstream
+from ubunye_orchestrate.dagster_io.completing import completed
 from ubunye_orchestrate.dagster_io.ledger import StepEntry
 from ubunye_orchestrate.dagster_io.metadata import receipt_of
 from ubunye_orchestrate.errors import InvalidRecordError
@@ -49,7 +50,9 @@ def whole_graph(instance: DagsterInstance, entry: StepEntry, key: AssetKey | Non
     receipts = _receipts(instance, entry.key.run_id, set(graph.configs) - {here})
     told = {path for path, _ in receipts}
     steps = [step for _, receipt in receipts for step in receipt.inputs] + entry.inputs_read()
-    starts = (parse_time(receipt.started_at) for _, receipt in receipts if receipt.started_at is not None)
+    # What an earlier run has read is an input; what it took is not this run's time.
+    own = [one for _, one in receipts if (one.dagster or {}).get("run_id") == entry.key.run_id]
+    starts = (parse_time(one.started_at) for one in own if one.started_at is not None)
     began = [entry.started_at, *(start.timestamp() for start in starts if start is not None)]
     evidence = None if graph.function is None else code_evidence(graph.function)
     configs = {path: config for path, config in graph.configs.items() if config is not None}
@@ -57,7 +60,7 @@ def whole_graph(instance: DagsterInstance, entry: StepEntry, key: AssetKey | Non
     return replace(
         entry,
         inputs=[*_distinct(step for step in steps if step.made_by is None or step.made_by not in told)],
-        timings=[timing for _, receipt in receipts for timing in receipt.timings] + entry.timings,
+        timings=[timing for one in own for timing in one.timings] + entry.timings,
         config_hash=config_hash(configs),
         code=no_code if evidence is None else evidence.as_record(),
         code_hash=None if evidence is None else evidence.folder_hash,
@@ -99,9 +102,10 @@ def _receipts(instance: DagsterInstance, run_id: str, ops: set[str]) -> Sequence
 
 def _readable(metadata: Mapping[str, Any]) -> RunRecord | None:
     try:
-        return receipt_of(metadata, source="the output of an op")
+        receipt = receipt_of(metadata, source="the output of an op")
     except InvalidRecordError:
         return None
+    return None if receipt is None else completed(receipt)
 
 
 def _distinct(steps: Iterable[StepRecord]) -> list[StepRecord]:
