@@ -1,6 +1,7 @@
 """The Spark IO manager on Delta: a receipt is of the version that its run committed, nothing else."""
 
 # Without "from __future__ import annotations": Dagster looks at the class that annotates a context.
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,8 +9,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from dagster import AssetExecutionContext, AssetIn, StaticPartitionsDefinition, asset
+from typer.testing import CliRunner
+from ubunye.cli.main import app
 
 from ubunye_orchestrate.dagster_io.delta_evidence import note_of_commit
+from ubunye_orchestrate.dagster_io.receipts import Receipts
 from ubunye_orchestrate.dagster_io.spark_delta import DeltaTables
 from ubunye_orchestrate.dagster_io.spark_io_manager import SparkIOManager
 from ubunye_orchestrate.dagster_io.spark_session import SparkResource
@@ -224,3 +228,77 @@ def test_a_table_of_a_catalog(project: Project, spark: "SparkSession") -> None:
         assert [row.n for row in spark.table("shop.total").collect()] == [6]
     finally:
         spark.sql("drop schema shop cascade")
+
+
+def test_a_table_that_vanished_is_named_and_leaves_the_record_of_a_failure(
+    project: Project, manager: SparkIOManager, spark: "SparkSession", base: Path
+) -> None:
+    @asset
+    def source() -> Any:
+        return spark.range(3)
+
+    @asset
+    def taken(source: Any) -> Any:
+        return source
+
+    project.run([source], manager)
+    shutil.rmtree(base / "source")
+    result = project.run([taken, source], manager, selection=[taken], raise_on_error=False)
+    assert not result.success
+    record = project.mirrored("taken")[0]
+    assert record.status == "error"
+    assert f"MissingTableError: no Delta table {base / 'source'}" in (record.error or "")
+
+
+def test_a_hash_that_fails_fails_no_write(
+    project: Project,
+    manager: SparkIOManager,
+    spark: "SparkSession",
+    base: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def lost(*_: Any) -> Any:
+        raise RuntimeError("the executor is gone")
+
+    monkeypatch.setattr(DeltaTables, "_commit_of", lost)
+
+    @asset
+    def table() -> Any:
+        return spark.range(3)
+
+    assert project.run([table], manager).success
+    record = project.receipt("table")
+    assert (record.status, record.outputs[0].data_hash) == ("success", None)
+    assert record.outputs[0].hash_error == (
+        "not hashed: what was stored cannot be read back: RuntimeError: the executor is gone"
+    )
+    assert spark.read.format("delta").load(str(base / "table")).count() == 3
+
+
+def test_a_hash_is_taken_from_the_receipt_of_the_version_that_is_read(
+    project: Project, spark: "SparkSession", base: Path
+) -> None:
+    receipts = Receipts(root=str(project.root), reuse_hashes=True)
+    manager = SparkIOManager(base_path=str(base), spark=SparkResource.of(spark), receipts=receipts)
+
+    @asset
+    def source() -> Any:
+        return spark.range(3)
+
+    @asset
+    def taken(source: Any) -> Any:
+        return source
+
+    first = project.run([source, taken], manager)
+    spark.range(2).write.format("delta").mode("append").save(str(base / "source"))
+    project.run([taken, source], manager, selection=[taken])
+    moved, read = (record.inputs[0] for record in project.mirrored("taken"))
+    assert read.hash_reused_from == first.run_id
+    assert read.data_hash == project.receipt("source").outputs[0].data_hash
+    assert (moved.hash_reused_from, moved.row_count) == (None, 5)
+    # The engine's own program reads what Spark left.
+    address = ["-d", str(project.root), "-u", "default", "-p", "default", "-t", "taken"]
+    said = CliRunner().invoke(app, ["lineage", "trace", *address])
+    assert said.exit_code == 0, said.output
+    assert "source" in said.output
+    assert "Delta version" in said.output or "delta" in said.output

@@ -87,6 +87,14 @@ def test_a_key_is_written_as_its_column_is_typed(
     assert condition(table(p=kind), {None: "p"}, definition, keys).replace("`", "") == expected
 
 
+def test_a_column_may_have_any_name_and_be_an_expression() -> None:
+    odd = condition(table(**{"my `day`": "date"}), {None: "my `day`"}, DAYS, ["2024-01-02"])
+    assert odd.startswith("`my ``day``` >= date'2024-01-02'")
+    made = SimpleNamespace(dtypes=[("t", "timestamp")], columns=["t"], selectExpr=lambda _: table(x="date"))
+    told = condition(made, {None: "to_date(t)"}, DAYS, ["2024-01-02"])
+    assert told.startswith("(to_date(t)) >= date'2024-01-02'")
+
+
 def test_each_dimension_has_its_column() -> None:
     frame = table(d="date", r="string", other="int")
     columns = partition_columns({"partition_expr": {"day": "d", "region": "r"}}, BOTH)

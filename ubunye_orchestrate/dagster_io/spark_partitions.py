@@ -66,15 +66,18 @@ def condition(frame: Any, columns: Columns, definition: PartitionsDefinition, ke
     there, and for one whose type cannot hold the keys.
     """
     types = {name: _type_of(frame, column) for name, column in columns.items()}
+    terms = {
+        name: quoted(column) if column in frame.columns else f"({column})" for name, column in columns.items()
+    }
     if not isinstance(definition, MultiPartitionsDefinition):
-        return _one_dimension(columns[None], types[None], definition, keys)
+        return _one_dimension(terms[None], columns[None], types[None], definition, keys)
     dimensions = {one.name: one.partitions_def for one in definition.partitions_defs}
     told: dict[str, None] = {}
     for key in keys:
         parts = key if isinstance(key, MultiPartitionKey) else definition.get_partition_key_from_str(key)
         by_name = parts.keys_by_dimension
         each = [
-            _one_dimension(column, types[name], dimensions[name], [by_name[name]])
+            _one_dimension(terms[name], column, types[name], dimensions[name], [by_name[name]])
             for name, column in columns.items()
             if name is not None
         ]
@@ -100,17 +103,18 @@ def _type_of(frame: Any, column: str) -> str:
         ) from e
 
 
-def _one_dimension(column: str, kind: str, definition: PartitionsDefinition, keys: Sequence[str]) -> str:
-    name = quoted(column) if column.isidentifier() else f"({column})"
+def _one_dimension(
+    term: str, column: str, kind: str, definition: PartitionsDefinition, keys: Sequence[str]
+) -> str:
     if isinstance(definition, TimeWindowPartitionsDefinition) and kind in ("date", *_NOT_FOLDERS):
         windows = _merged(definition.time_window_for_partition_key(key) for key in keys)
         ranges = [
-            f"{name} >= {_moment(kind, w.start, column)} and {name} < {_moment(kind, w.end, column)}"
+            f"{term} >= {_moment(kind, w.start, column)} and {term} < {_moment(kind, w.end, column)}"
             for w in windows
         ]
         return ranges[0] if len(ranges) == 1 else " or ".join(f"({one})" for one in ranges)
     values = [_value(kind, key, column) for key in keys]
-    return f"{name} = {values[0]}" if len(values) == 1 else f"{name} in ({', '.join(values)})"
+    return f"{term} = {values[0]}" if len(values) == 1 else f"{term} in ({', '.join(values)})"
 
 
 def _merged(windows: Iterable[TimeWindow]) -> list[TimeWindow]:

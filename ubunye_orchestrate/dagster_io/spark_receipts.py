@@ -106,7 +106,9 @@ def table_read(
             then = None
         elif version != then:
             note = "the files moved between the reading and the hash"
-    elif versions != at_hash:
+    elif versions == at_hash:
+        then = version if all(one["kind"] != "none" for one in versions.values()) else None
+    else:
         # One of several tables has moved: said by two versions that differ.
         then = {"kind": "none", "reason": "the files of a table moved between the reading and the hash"}
         note = then["reason"]
