@@ -123,8 +123,9 @@ def snapshot(value: object) -> object | None:
         return copied if frame.height * frame.width <= _SMALL_CELLS else None
     if pandas is None or type(frame) is not pandas.DataFrame or frame.size > _SMALL_CELLS or frame.attrs:
         return None
-    for _, column in frame.items():
-        if column.dtype == object and not set(map(type, column.array)) <= _UNCHANGING:
+    # By position: only these columns are made to Series.
+    for position in [i for i, dtype in enumerate(frame.dtypes.tolist()) if dtype == object]:
+        if not set(map(type, frame.iloc[:, position].to_numpy())) <= _UNCHANGING:
             return None
     copied = frame.copy()
     return copied
