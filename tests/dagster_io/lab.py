@@ -154,6 +154,9 @@ class Lab:
             )
             return self.sensor.evaluate_tick(context)
 
+        now = time.time()
+        stopped = SimpleNamespace(time=lambda: now)
+        self.monkeypatch.setattr("ubunye_orchestrate.dagster_io.sensors.time", stopped)
         result = look()
         with self.monkeypatch.context() as patched:
             patched.setattr(asset_events, "_database_of", lambda instance: None)

@@ -52,6 +52,14 @@ def test_another_environment_forgets_what_was_said() -> None:
     assert cursor.in_environment("b") == DriftCursor(7, "b", ())
 
 
+def test_what_is_overdue() -> None:
+    cursor = DriftCursor(7).having_looked_for_overdue(5, {3, 1})
+    assert (cursor.period, cursor.overdue) == (5, (1, 3))
+    assert DriftCursor.parse(cursor.text()) == cursor
+    odd = '{"storage_id": 7, "period": "x", "overdue": [1, "2"]}'
+    assert DriftCursor.parse(odd) == DriftCursor(7, overdue=(1,))
+
+
 def test_what_was_said_is_bounded() -> None:
     cursor = DriftCursor(7, "a")
     for number in range(1_000):

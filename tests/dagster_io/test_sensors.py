@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -598,6 +600,115 @@ class TestAcceptance:
         assert "| rows of raw | 3 | 4 |" in metadata["ubunye/changes"].value
         assert metadata["ubunye/baseline"].value == "pinned"
         assert metadata["ubunye/baseline_run"].value == watch.project.events("raw")[2].run_id
+
+
+class TestOverdue:
+    """An asset that is expected so and so often, and a clock that a test moves."""
+
+    @pytest.fixture
+    def watch(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> Watch:
+        monkeypatch.setattr(World, "rows", 3)
+        monkeypatch.setattr(World, "random", False)
+        self.told: list[DriftReport] = []
+        policy = {"clean": DriftPolicy(expected_hours=24)}
+        watch = Watch(project, build_drift_sensor([raw, clean], policy=policy, on_finding=self.told.append))
+        self.after(0, monkeypatch)
+        watch.run()
+        watch.tick()
+        return watch
+
+    def after(self, hours: float, monkeypatch: pytest.MonkeyPatch) -> None:
+        now = time.time() + hours * 3600
+        moved = SimpleNamespace(time=lambda: now)
+        monkeypatch.setattr("ubunye_orchestrate.dagster_io.sensors.time", moved)
+
+    def test_it_is_said_once_for_each_materialization(
+        self, watch: Watch, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.after(23, monkeypatch)
+        assert watch.tick().skip_message == "Nothing was materialized since the last look."
+        self.after(25, monkeypatch)
+        tick = watch.tick()
+        (evaluation,) = tick.asset_events
+        words = "clean was last materialized 25.0 hours ago; one is expected every 24 hours"
+        assert tick.skip_message == f"clean: warn: {words}."
+        assert (evaluation.asset_key, evaluation.passed) == (AssetKey("clean"), False)
+        assert evaluation.severity is AssetCheckSeverity.WARN
+        assert evaluation.target_materialization_data.storage_id == watch.project.event("clean").storage_id
+        assert [report.text for report in self.told] == [f"clean: warn: {words}"]
+        for hours in (25, 26, 60):
+            self.after(hours, monkeypatch)
+            assert not watch.tick().asset_events
+        watch.run()
+        self.after(0, monkeypatch)
+        assert all(event.passed for event in watch.tick().asset_events)
+        self.after(90, monkeypatch)
+        assert len(watch.tick().asset_events) == 1
+        assert len(self.told) == 2
+
+    def test_the_look_is_not_made_at_every_tick(self, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.after(25, monkeypatch)
+        assert watch.tick().asset_events
+        monkeypatch.setattr(type(watch.project.instance), "get_asset_records", None)
+        assert watch.tick().skip_message == "Nothing was materialized since the last look."
+
+    def test_what_was_found_of_the_materialization_stays_in_its_check(
+        self, watch: Watch, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        World.random = True
+        for _ in range(2):
+            watch.run()
+        assert not watch.tick().asset_events[-1].passed
+        self.after(25, monkeypatch)
+        evaluation = watch.found()["clean"]
+        kinds = [finding["kind"] for finding in evaluation.metadata["ubunye/findings"].value]
+        assert kinds[0] == "overdue"
+        assert "unexplained" in kinds
+        assert evaluation.severity is AssetCheckSeverity.ERROR
+        assert evaluation.description.startswith("clean: warn: clean was last materialized 25.0 hours ago")
+        assert [f.kind for f in self.told[-1].verdict.findings] == ["overdue"]
+
+    def test_what_was_accepted_does_not_come_back(
+        self, watch: Watch, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from .test_baselines import say
+
+        World.random = True
+        for _ in range(2):
+            watch.run()
+        watch.tick()
+        say(watch.project, "clean", "accepted")
+        watch.tick()
+        self.after(25, monkeypatch)
+        evaluation = watch.found()["clean"]
+        assert [f["kind"] for f in evaluation.metadata["ubunye/findings"].value] == ["overdue"]
+        assert evaluation.severity is AssetCheckSeverity.WARN
+
+    def test_without_a_receipt_it_is_named(self, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+        watch.project.instance.report_runless_asset_event(AssetMaterialization(asset_key="clean"))
+        watch.tick()
+        self.after(25, monkeypatch)
+        tick = watch.tick()
+        assert not tick.asset_events
+        assert str(tick.skip_message).startswith("Not judged: clean: clean was last materialized 25.0 hours")
+        assert watch.tick().skip_message == "Nothing was materialized since the last look."
+
+    def test_a_clock_that_jumped_back_and_assets_that_were_never_made(
+        self, watch: Watch, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.after(-1000, monkeypatch)
+        assert not watch.tick().asset_events
+        watch.project.instance.wipe_assets([AssetKey("clean")])
+        self.after(25, monkeypatch)
+        assert not watch.tick().asset_events
+
+    def test_more_than_a_tick_takes_are_left_for_the_next(
+        self, watch: Watch, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("ubunye_orchestrate.dagster_io.sensors._LATE_PER_TICK", 1)
+        watch.sensor = build_drift_sensor([raw, clean], policy=DriftPolicy(expected_hours=24))
+        self.after(25, monkeypatch)
+        assert [len(watch.tick().asset_events) for _ in range(3)] == [1, 1, 0]
 
 
 class TestRemediation:

@@ -158,7 +158,8 @@ def summary(verdict: Verdict) -> str:
     told = "; ".join(sentences[:3])
     others = len(sentences) - 3
     line = f"{told} (and {others} more)" if others > 0 else told
-    if not any(finding.kind in _ABOUT_OUTPUTS for finding in verdict.findings):
+    kinds = {finding.kind for finding in verdict.findings}
+    if not kinds & _ABOUT_OUTPUTS and kinds != {"overdue"}:
         line = f"outputs unchanged; {line}"
     return printable(line if verdict.severity == "none" else f"{verdict.severity}: {line}")
 
@@ -177,7 +178,7 @@ def _sentences(findings: Sequence[Finding]) -> list[str]:
     return list(told.values())
 
 
-# Without any of these, every output was compared and found equal.
+# Without any of these, every output was compared and found equal. (What is overdue was not compared.)
 _ABOUT_OUTPUTS = frozenset({"data_changed", "unknown", "not_comparable", "first_record"})
 
 

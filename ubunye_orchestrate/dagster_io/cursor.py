@@ -7,6 +7,7 @@ newer one are passed over.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 
 __all__ = ["DriftCursor"]
@@ -27,6 +28,10 @@ class DriftCursor:
     observed: int | None = None
     """Every acceptance up to this storage id was taken; None in a cursor of an older version: as far as
     ``storage_id``."""
+    period: int | None = None
+    """When was last looked for what is overdue, by the number of the five minutes."""
+    overdue: tuple[int, ...] = ()
+    """Storage ids of materializations that were reported as overdue and still are."""
 
     @classmethod
     def parse(cls, text: str | None) -> DriftCursor | None:
@@ -41,11 +46,16 @@ class DriftCursor:
         observed = value.get("observed")
         known = isinstance(observed, int) and not isinstance(observed, bool) and observed >= 0
         environment, reported = value.get("environment"), value.get("reported")
+        period, overdue = value.get("period"), value.get("overdue")
         return cls(
             storage_id=storage_id,
             observed=observed if known else None,
             environment=environment if isinstance(environment, str) else None,
             reported=tuple(str(item) for item in reported) if isinstance(reported, list) else (),
+            period=period if isinstance(period, int) else None,
+            overdue=tuple(one for one in overdue if isinstance(one, int))
+            if isinstance(overdue, list)
+            else (),
         )
 
     def text(self) -> str:
@@ -59,6 +69,10 @@ class DriftCursor:
     def having_observed(self, storage_id: int) -> DriftCursor:
         """Return the cursor after the observation ``storage_id``; it never goes back."""
         return replace(self, observed=max(self.observed or 0, storage_id))
+
+    def having_looked_for_overdue(self, period: int, overdue: Iterable[int]) -> DriftCursor:
+        """Return the cursor after a look at what is overdue."""
+        return replace(self, period=period, overdue=tuple(sorted(overdue)))
 
     def in_environment(self, environment: str | None) -> DriftCursor:
         """Return the cursor after a run in ``environment``: in another one, all is to be said anew."""

@@ -51,6 +51,8 @@ class DriftReport:
     """What it was judged by."""
     path: str | None = None
     """Where the change entered, by the recorded producers; None when the data did not change."""
+    earlier: tuple[Finding, ...] = ()
+    """What was reported of the materialization before: its check, which shows the newest, has it again."""
 
     @property
     def passed(self) -> bool:
@@ -75,6 +77,13 @@ class DriftReport:
     def severity(self) -> AssetCheckSeverity:
         """The severity of the check's result, which counts when it did not pass."""
         return AssetCheckSeverity.ERROR if self.verdict.severity == "error" else AssetCheckSeverity.WARN
+
+    def in_full(self) -> DriftReport:
+        """Return the report with what was reported before."""
+        verdict = self.verdict
+        return replace(
+            self, verdict=Verdict((*verdict.findings, *self.earlier), verdict.changed_with), earlier=()
+        )
 
     def without(self, findings: Iterable[Finding]) -> DriftReport:
         """Return the report without some of its findings."""

@@ -40,8 +40,9 @@ def with_key_and_tags(request: RunRequest, report: DriftReport) -> RunRequest:
     tags = {**request.tags, DRIFT_RUN: report.run_id, DRIFT_ASSET: report.asset_key.to_user_string()}
     if report.partition is not None:
         tags[DRIFT_PARTITION] = report.partition
+    what = "overdue" if all(one.kind == "overdue" for one in report.verdict.findings) else "drift"
     # A tick that is done again (the daemon was killed) requests nothing twice.
-    return request.with_replaced_attrs(run_key=request.run_key or f"drift-{report.storage_id}", tags=tags)
+    return request.with_replaced_attrs(run_key=request.run_key or f"{what}-{report.storage_id}", tags=tags)
 
 
 def runs_that_remediate(instance: DagsterInstance, run_ids: Iterable[str]) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,8 +21,10 @@ from dagster import (
 )
 
 from ubunye_orchestrate.compare.findings import SEVERITIES, Finding
+from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.acceptance import acceptance_in
+from ubunye_orchestrate.dagster_io.cadence import late_ones, late_report, period
 from ubunye_orchestrate.dagster_io.cursor import DriftCursor
 from ubunye_orchestrate.dagster_io.judging import (
     CHECK_NAME,
@@ -53,6 +56,8 @@ OnFinding = Callable[[DriftReport], Any]
 # A tick has a minute by default; some hundred receipts take a second.
 _EVENTS_PER_TICK = 500
 _NAMED_AT_MOST = 5
+# Each asks what was said of its materialization since.
+_LATE_PER_TICK = 50
 _NOTHING = "Nothing was materialized since the last look."
 
 
@@ -74,7 +79,8 @@ def build_drift_sensor(
     with ``build_drift_checks`` to see it on the asset). The first tick only notes where the event log is.
     ``policy`` is one for all assets, or one for each; an asset's own stands in its metadata under
     ``ubunye/policy``. ``on_finding`` is called with each report that did not pass; what it raises is logged.
-    An asset that cannot be judged is named in the tick, and the others are judged.
+    An asset that cannot be judged is named in the tick, and the others are judged. One that was not
+    materialized for longer than its policy's ``expected_hours`` is reported once, within five minutes.
 
     ``remediation_job`` is run for each report that ``remediation`` returns a ``RunRequest`` for; by default
     for each one with an error. The run's tags name the asset and the run that drifted; what such a run
@@ -119,7 +125,8 @@ class _Tick:
     """One look at the event log.
 
     One query for what was materialized, one for what was accepted, one for the materializations that both
-    name; where data changed, one more for each level of the graph that these do not reach.
+    name; where data changed, one more for each level of the graph that these do not reach. Every five minutes
+    one for the newest materializations of assets that are expected so and so often.
     """
 
     context: SensorEvaluationContext
@@ -143,7 +150,9 @@ class _Tick:
         observations = upstream.observations_after(instance, observed, _EVENTS_PER_TICK)
         cursor = cursor.having_observed(observations[-1].storage_id if observations else observed)
         said = self._said(observations)
-        if not events and not said:
+        now = time.time()
+        is_time = period(now) != cursor.period
+        if not events and not said and not is_time:
             return SensorResult(cursor=cursor.text(), skip_reason=_NOTHING)
         metadata = self.selection.resolve(self.context)
         seen = Seen(instance, events)
@@ -154,6 +163,10 @@ class _Tick:
         self.reports = [replace(report, accepted=said.get(report.storage_id)) for report in self.reports]
         self._follow(seen)
         self._take(said, seen, metadata)
+        if is_time:
+            cursor = self._overdue(seen, metadata, now, cursor)
+        if not events and not said and not self.reports and not self.not_judged:
+            return SensorResult(cursor=cursor.text(), skip_reason=_NOTHING)
         self._tell()
         self._remedy()
         words = self._words()
@@ -200,6 +213,36 @@ class _Tick:
                 continue
             self.accepted.append(_acceptance(event, one))
             self.remarks.append(f"{event.asset_key.to_user_string()}: run {one.run_id} was {_by(one)}.")
+
+    def _overdue(
+        self, seen: Seen, metadata: Mapping[AssetKey, Mapping[str, Any]], now: float, cursor: DriftCursor
+    ) -> DriftCursor:
+        """Report each asset that has become overdue, once for its newest materialization."""
+        expected: dict[AssetKey, DriftPolicy] = {}
+        for key, of_asset in metadata.items():
+            try:
+                policy = self.policy_of(key, of_asset)
+            except UbunyeError:
+                continue  # Named where something is materialized.
+            if policy.expected_hours is not None:
+                expected[key] = policy
+        try:
+            late = late_ones(self.context.instance, expected, now)
+        except Exception:  # noqa: BLE001 - what was materialized is judged all the same
+            self.context.log.error(f"ubunye: looking for what is overdue failed\n{traceback.format_exc()}")
+            return cursor
+        told = {one.event.storage_id for one in late} & set(cursor.overdue)
+        new = [one for one in late if one.event.storage_id not in told]
+        for one in new[:_LATE_PER_TICK]:
+            told.add(one.event.storage_id)
+            seen.add([one.event])
+            record = seen.readable(one.event.storage_id)
+            if record is None:
+                self._cannot(one.event.asset_key, f"{one.finding.text}; it has no receipt that can be read")
+            else:
+                self.reports.append(late_report(self.context.instance, one, record, seen))
+        # The others with the next tick.
+        return cursor.having_looked_for_overdue(-1 if len(new) > _LATE_PER_TICK else period(now), told)
 
     def _remedy(self) -> None:
         """Request what the remediation wants run, but not for runs that it has requested itself."""
@@ -317,13 +360,14 @@ def _some(texts: Sequence[str]) -> list[str]:
 
 
 def _evaluation(report: DriftReport) -> AssetCheckEvaluation:
+    shown = report.in_full() if report.earlier else report
     return upstream.check_evaluation_on(
         report.asset_key,
         CHECK_NAME,
-        passed=report.passed,
-        severity=report.severity,
+        passed=shown.passed,
+        severity=shown.severity,
         description=report.text,
-        metadata=report_metadata(report),
+        metadata=report_metadata(shown),
         storage_id=report.storage_id,
         run_id=report.run_id,
         timestamp=report.timestamp,
