@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from uuid import UUID
 
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
@@ -119,16 +119,14 @@ def snapshot(value: object) -> object | None:
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     frame: Any = value
     if polars is not None and type(frame) is polars.DataFrame:
-        copied: object = frame.clone()
-        return copied if frame.height * frame.width <= _SMALL_CELLS else None
+        return cast("object", frame.clone()) if frame.height * frame.width <= _SMALL_CELLS else None
     if pandas is None or type(frame) is not pandas.DataFrame or frame.size > _SMALL_CELLS or frame.attrs:
         return None
     # By position: only these columns are made to Series.
-    for position in [i for i, dtype in enumerate(frame.dtypes.tolist()) if dtype == object]:
+    for position in [i for i, dtype in enumerate(frame.dtypes.tolist()) if str(dtype) == "object"]:
         if not set(map(type, frame.iloc[:, position].to_numpy())) <= _UNCHANGING:
             return None
-    copied = frame.copy()
-    return copied
+    return cast("object", frame.copy())
 
 
 def not_hashed(reason: str, row_count: int | None = None) -> Fingerprint:
