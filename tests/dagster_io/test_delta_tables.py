@@ -16,7 +16,9 @@ import pytest
 from dagster import (
     AssetIn,
     AssetOut,
+    AssetSelection,
     InMemoryIOManager,
+    StaticPartitionsDefinition,
     asset,
     job,
     multi_asset,
@@ -25,6 +27,7 @@ from dagster import (
 
 from ubunye_orchestrate.dagster_io import delta
 from ubunye_orchestrate.dagster_io.delta_evidence import note_of_commit
+from ubunye_orchestrate.dagster_io.integrity import build_integrity_checks
 from ubunye_orchestrate.dagster_io.io_managers import DeltaIOManager
 from ubunye_orchestrate.dagster_io.receipts import Receipts
 from ubunye_orchestrate.dagster_io.wrapping import with_receipts
@@ -506,3 +509,33 @@ def test_a_broken_rule_commits_nothing_and_what_is_lazy_is_computed_once(
     stored = project.receipt("kept")
     assert (stored.outputs[0].data_hash, stored.expectations[0]["total"]) == (TABLE_HASH, 3)
     assert calls == [1]
+
+
+# --------------------------------------------------------------------------- integrity
+
+
+@pytest.mark.parametrize("metadata", [{}, {"partition_expr": "day"}], ids=["apart", "together"])
+def test_a_change_behind_dagsters_back_is_found_in_its_partition(
+    metadata: dict[str, Any], manager: DeltaIOManager, project: Project, tmp_path: Path
+) -> None:
+    @asset(partitions_def=StaticPartitionsDefinition(["a", "b"]), metadata=metadata)
+    def table(context) -> pa.Table:
+        return pa.table({"day": [context.partition_key], "x": [1]})
+
+    checks = build_integrity_checks([table])
+    only = AssetSelection.checks(*(key for check in checks for key in check.check_keys))
+
+    def look() -> Any:
+        result = project.run([table, *checks], manager, selection=only)
+        (evaluation,) = result.get_asset_check_evaluations()
+        return evaluation
+
+    for key in ("a", "b"):
+        project.run([table], manager, partition_key=key)
+    found = look()
+    assert (found.passed, found.description) == (True, "stored as its 2 receipts say")
+    place = tmp_path / "data" / "table" / ("" if metadata else "b")
+    deltalake.DeltaTable(str(place)).update({"x": "2"}, predicate="day = 'b'")
+    found = look()
+    assert not found.passed
+    assert found.description == "table[b] is not what its receipt says (1 rows in the receipt, 1 stored)"
