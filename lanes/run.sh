@@ -1,6 +1,7 @@
 #!/bin/sh
-# Run the tests of the lower rooms on other versions: the newest pandas, and the lowest of everything.
-# usage: lanes/run.sh LANE   (newest or lowest; the versions are in lanes/LANE.lock)
+# Run tests on other versions: those of the lower rooms on the newest pandas and on the lowest of everything, those of
+# Spark's frames on Spark 3.5 (with the Java of UBUNYE_SPARK_JDK: it runs on 8, 11 and 17).
+# usage: lanes/run.sh LANE   (newest, lowest or spark35; the versions are in lanes/LANE.lock)
 set -eu
 cd "$(dirname "$0")/.."
 lane=$1
@@ -10,7 +11,8 @@ newest) wanted="3.14 3.13 3.12 3.11" without="" ;;
 # pyarrow 19 crashes on some of the rare layouts that the property tests draw (reading one scalar of them).
 lowest) wanted="3.10 3.11"
     without="--deselect=tests/hashing/test_conformance.py::TestDuckDB --ignore=tests/hashing/test_properties.py" ;;
-*) echo "no lane '$lane'; there are newest and lowest" >&2; exit 1 ;;
+spark35) wanted="3.11 3.10" without="" ;;
+*) echo "no lane '$lane'; there are newest, lowest and spark35" >&2; exit 1 ;;
 esac
 
 # A version manager may have a command for a Python that it does not let run here: ask each for its version.
@@ -44,6 +46,10 @@ if [ ! -e "$venv/.ready" ] || [ "lanes/$lane.lock" -nt "$venv/.ready" ]; then
 fi
 
 # Warnings are not errors here: what a library of another version deprecates is looked at when it is locked.
-# The engine and Spark are not in these environments.
+if [ "$lane" = spark35 ]; then
+    exec "$venv/bin/python" -m pytest tests/spark -q -W ignore -p no:cacheprovider -m "not long" \
+        --ignore=tests/spark/test_cluster.py
+fi
+# The engine and Spark are not in the other environments.
 exec "$venv/bin/python" -m pytest tests/hashing tests/compare -q -W default -p no:cacheprovider \
     -m "not long and not spark" $without --ignore-glob='*spark*' --ignore-glob='*engine*' --ignore-glob='*memory*'
