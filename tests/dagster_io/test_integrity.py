@@ -164,7 +164,7 @@ class TestNotJudged:
         parquet.project.instance.report_runless_asset_event(AssetMaterialization(asset_key="raw"))
         found = parquet.check(raw)
         assert (found.passed, found.severity) == (False, AssetCheckSeverity.WARN)
-        assert found.description.startswith("not judged: raw its materialization has no receipt")
+        assert found.description.startswith("not judged: raw: its materialization has no receipt")
 
     def test_rows_that_the_io_manager_may_have_changed(self, project: Project, tmp_path: Path) -> None:
         class Csv(FilesystemIOManager):
@@ -178,6 +178,7 @@ class TestNotJudged:
         found = place.check(raw)
         assert (found.passed, found.severity) == (False, AssetCheckSeverity.WARN)
         assert "scope passed_rows" in found.description
+        assert "only equal ones can be judged" in found.description
 
     def test_what_is_stored_while_it_is_read(self, parquet: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         parquet.store(raw)
@@ -189,7 +190,7 @@ class TestNotJudged:
             return hashed(value.slice(0, 1), **kwargs)
 
         monkeypatch.setattr(integrity, "fingerprint", meanwhile)
-        assert parquet.check(raw).description == "not judged: raw it was materialized while it was read"
+        assert parquet.check(raw).description == "not judged: raw: it was materialized while it was read"
 
 
 class _CsvFile(IOManager):

@@ -192,8 +192,7 @@ class _Look:
         )
         finding = judge_custody(read, [output])
         if finding.kind != "custody_broken":
-            why = str(finding.details.get("why", finding.text))
-            return _Stored(name, "unknown", why, event.run_id)
+            return _Stored(name, "unknown", _why_not(finding, output, now), event.run_id)
         rows = f"{output.row_count} rows in the receipt, {now.row_count} stored"
         changes = (
             Change(f"data of {name}", short_hash(output.data_hash), short_hash(now.data_hash)),
@@ -201,6 +200,19 @@ class _Look:
         )
         told = Finding("custody_broken", "error", name, f"{name} is not stored as its receipt says", changes)
         return _Stored(name, "changed", f"is not what its receipt says ({rows})", event.run_id, told)
+
+
+def _why_not(finding: Finding, output: StepRecord, now: Fingerprint) -> str:
+    """Say why what is stored was not held against the receipt, and what would make it possible."""
+    if now.data_hash is not None and output.data_hash is not None and output.hash_scope == "passed_rows":
+        rows = f"{output.row_count} rows in the receipt, {now.row_count} stored"
+        return (
+            f"it has another hash than its receipt ({rows}), which proves nothing (scope passed_rows): the "
+            "receipt is of the rows that the IO manager was given, and it may give back others of the same "
+            "table (another type, a text for a number); only equal ones can be judged. One that hashes what it "
+            "stores, such as ParquetIOManager, always can be"
+        )
+    return str(finding.details.get("why", finding.text))
 
 
 def _output_of(record: RunRecord, partition: str | None) -> tuple[StepRecord | None, str]:
@@ -260,6 +272,8 @@ def _receipts(count: int) -> str:
 
 
 def _named(found: Sequence[_Stored]) -> str:
-    told = "; ".join(f"{one.name} {one.why}" for one in found[:_NAMED_AT_MOST])
+    told = "; ".join(
+        f"{one.name}{':' if one.state == 'unknown' else ''} {one.why}" for one in found[:_NAMED_AT_MOST]
+    )
     left = len(found) - _NAMED_AT_MOST
     return f"{told}; and {left} more" if left > 0 else told
