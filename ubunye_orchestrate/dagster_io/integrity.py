@@ -209,8 +209,8 @@ def _why_not(finding: Finding, output: StepRecord, now: Fingerprint) -> str:
         return (
             f"it has another hash than its receipt ({rows}), which proves nothing (scope passed_rows): the "
             "receipt is of the rows that the IO manager was given, and it may give back others of the same "
-            "table (another type, a text for a number); only equal ones can be judged. One that hashes what it "
-            "stores, such as ParquetIOManager, always can be"
+            "table (another type, a text for a number); only equal ones can be judged. Where an IO manager "
+            "hashes what it stores, as ParquetIOManager does, all are"
         )
     return str(finding.details.get("why", finding.text))
 
