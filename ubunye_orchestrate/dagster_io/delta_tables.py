@@ -15,7 +15,6 @@ import pyarrow as pa
 from dagster import DagsterInstance, InputContext, IOManager, OutputContext, PartitionsDefinition
 
 from ubunye_orchestrate.dagster_io import delta, delta_writing
-from ubunye_orchestrate.dagster_io.delta_evidence import commit_note
 from ubunye_orchestrate.dagster_io.delta_partitions import (
     Rows,
     columns_of_folders,
@@ -33,7 +32,7 @@ from ubunye_orchestrate.dagster_io.producers import ordered_partitions
 from ubunye_orchestrate.dagster_io.reuse import Reused, reusable_hash
 from ubunye_orchestrate.dagster_io.spark_partitions import Columns, partition_columns
 from ubunye_orchestrate.dagster_io.storing import RowsToStore, spooled, store_exactly, values_to_store
-from ubunye_orchestrate.dagster_io.tasks import task_of_output
+from ubunye_orchestrate.dagster_io.tasks import note_of_run, task_of_output
 from ubunye_orchestrate.dagster_io.values import columns_in_order, inspect_value, not_hashed
 from ubunye_orchestrate.dagster_io.wrapper import WritesReceipts
 from ubunye_orchestrate.dagster_io.writer import OpenInput, OpenOutput, ReceiptWriter, TableStored
@@ -163,9 +162,7 @@ class DeltaTables(IOManager, WritesReceipts):
         if begun is None:
             return None
         task = task_of_output(context, begun.entry)
-        receipt = f"{self._settings.usecase}/{task.package}/{task.task_name}/{task.run_id}"
-        asset = None if task.key is None else "/".join(task.key.path)
-        return commit_note(begun.entry.key.run_id, asset, task.partitions, receipt)
+        return note_of_run(begun.entry.key, task, self._settings, task.partitions)
 
     def _commit(
         self, context: OutputContext, place: _Place, values: Mapping[str | None, Any], note: str | None

@@ -12,7 +12,6 @@ from ubunye_orchestrate.dagster_io import metadata as keys
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.assembly import build_record
 from ubunye_orchestrate.dagster_io.baseline import find_baseline
-from ubunye_orchestrate.dagster_io.delta_evidence import commit_note
 from ubunye_orchestrate.dagster_io.expecting import check_read, check_table, not_checked, rules_of
 from ubunye_orchestrate.dagster_io.ledger import StepEntry, Stored
 from ubunye_orchestrate.dagster_io.metadata import table_metadata
@@ -24,6 +23,7 @@ from ubunye_orchestrate.dagster_io.tasks import (
     Task,
     entry_of_step,
     key_of_step,
+    note_of_run,
     partition_variables,
     task_of_asset,
 )
@@ -188,9 +188,7 @@ class ReceiptRun:
         The text for ``userMetadata``: an option of Spark's Delta writer, ``SparkResource.commits`` for a
         merge or any SQL, custom metadata of that name in delta-rs.
         """
-        key, task = key_of_step(self._step), self._task
-        receipt = f"{self._settings.usecase}/{task.package}/{task.task_name}/{task.run_id}"
-        return commit_note(key.run_id, task.name, task.partitions, receipt)
+        return note_of_run(key_of_step(self._step), self._task, self._settings, self._task.partitions)
 
     def _hash(self, frame: object) -> Fingerprint:
         settings = self._settings

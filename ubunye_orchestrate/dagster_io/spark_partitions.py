@@ -56,7 +56,9 @@ def partition_columns(metadata: Mapping[str, Any], definition: PartitionsDefinit
 def folders_of(frame: Any, columns: Columns) -> list[str]:
     """Return the columns by which a new table of these partitions is laid out in folders."""
     types = dict(frame.dtypes)
-    return [name for name in columns.values() if name in types and types[name] not in _NOT_FOLDERS]
+    folders = [name for name in columns.values() if name in types and types[name] not in _NOT_FOLDERS]
+    # The files hold the other columns, and have one at least.
+    return folders if len(folders) < len(types) else []
 
 
 def condition(frame: Any, columns: Columns, definition: PartitionsDefinition, keys: Sequence[str]) -> str:

@@ -16,7 +16,6 @@ from typing import Any, Literal, Protocol
 
 from dagster import InputContext, IOManager, OutputContext
 
-from ubunye_orchestrate.dagster_io.delta_evidence import commit_note
 from ubunye_orchestrate.dagster_io.expecting import check_input, check_parts
 from ubunye_orchestrate.dagster_io.forms import Form, convert, form_of_annotation, item_annotation
 from ubunye_orchestrate.dagster_io.panel import harmless
@@ -27,7 +26,7 @@ from ubunye_orchestrate.dagster_io.spark_partitions import partition_columns
 from ubunye_orchestrate.dagster_io.spark_places import MissingTableError, Part, Place, Rows, Staged, below
 from ubunye_orchestrate.dagster_io.spark_receipts import table_read, table_stored
 from ubunye_orchestrate.dagster_io.spark_session import note_session
-from ubunye_orchestrate.dagster_io.tasks import task_of_output
+from ubunye_orchestrate.dagster_io.tasks import note_of_run, task_of_output
 from ubunye_orchestrate.dagster_io.values import combined, inspect_value, not_hashed
 from ubunye_orchestrate.dagster_io.wrapper import WritesReceipts
 from ubunye_orchestrate.dagster_io.writer import OpenInput, OpenOutput, ReceiptWriter
@@ -215,12 +214,12 @@ class SparkTables(IOManager, WritesReceipts):
         return "append" if mode == "append" else "overwrite"
 
     def _note(self, context: OutputContext, begun: OpenOutput | None, part: Part) -> str | None:
-        if begun is None:
-            return None
-        task = task_of_output(context, begun.entry)
-        receipt = f"{self._settings.usecase}/{task.package}/{task.task_name}/{task.run_id}"
-        asset = None if task.key is None else "/".join(task.key.path)
-        return commit_note(begun.entry.key.run_id, asset, part.keys, receipt)
+        note = None
+        with harmless(context.log, "naming the receipt in the commit"):
+            if begun is not None:
+                task = task_of_output(context, begun.entry)
+                note = note_of_run(begun.entry.key, task, self._settings, part.keys)
+        return note
 
     # ------------------------------------------------------------------ loading
 

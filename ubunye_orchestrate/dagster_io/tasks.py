@@ -18,6 +18,7 @@ from dagster import (
 )
 
 from ubunye_orchestrate.dagster_io import upstream
+from ubunye_orchestrate.dagster_io.delta_evidence import commit_note
 from ubunye_orchestrate.dagster_io.ledger import LEDGER, StepEntry, StepKey
 from ubunye_orchestrate.dagster_io.monitoring import MonitoredTask, tell_asset_started
 from ubunye_orchestrate.dagster_io.producers import asset_name, ordered_partitions
@@ -33,6 +34,7 @@ __all__ = [
     "entry_of_step",
     "key_of_step",
     "launch_of",
+    "note_of_run",
     "partition_variables",
     "task_of_asset",
     "task_of_op",
@@ -177,6 +179,12 @@ def task_of_asset(
         mapping_key=None,
         variables=variables or {},
     )
+
+
+def note_of_run(step: StepKey, task: Task, settings: ReceiptSettings, partitions: Sequence[str]) -> str:
+    """Return what a Delta commit says of the run that makes it: ``partitions`` are those that it stores."""
+    receipt = f"{settings.usecase}/{task.package}/{task.task_name}/{task.run_id}"
+    return commit_note(step.run_id, None if task.key is None else task.name, partitions, receipt)
 
 
 def partition_variables(definition: PartitionsDefinition | None, partitions: Sequence[str]) -> dict[str, Any]:
