@@ -143,18 +143,22 @@ def tampered(project: Project, text: Callable[[dict[str, Any]], str]) -> list[up
     for number in range(3):
         metadata = {"ubunye/receipt": JsonMetadataValue({"n": number})}
         project.instance.report_runless_asset_event(AssetMaterialization(f"made_{number}", metadata=metadata))
+    overwritten(project, "made_1", text)
+    return list(upstream.materializations_after(project.instance, 0, 10))
+
+
+def overwritten(project: Project, key: str, text: Callable[[dict[str, Any]], str]) -> None:
+    """Change the JSON of an asset's events in Dagster's table."""
     database = asset_events._database_of(project.instance)
     assert database is not None
     table = SqlEventLogStorageTable
     with database.index_connection() as connection:
-        (row,) = connection.execute(
-            sqlalchemy.select(table.c.id, table.c.event).where(table.c.asset_key == '["made_1"]')
-        )
-        connection.execute(
-            table.update().where(table.c.id == row.id).values(event=text(json.loads(row.event)))
-        )
+        found = sqlalchemy.select(table.c.id, table.c.event).where(table.c.asset_key == f'["{key}"]')
+        rows = connection.execute(found.where(table.c.dagster_event_type == "ASSET_MATERIALIZATION")).all()
+        for row in rows:
+            changed = table.update().where(table.c.id == row.id)
+            connection.execute(changed.values(event=text(json.loads(row.event))))
         connection.commit()
-    return list(upstream.materializations_after(project.instance, 0, 10))
 
 
 class TestAnEventThatIsNotAsExpected:

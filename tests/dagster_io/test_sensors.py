@@ -17,6 +17,7 @@ from dagster import (
     AssetMaterialization,
     AssetSelection,
     Definitions,
+    DynamicPartitionsDefinition,
     InMemoryIOManager,
     JsonMetadataValue,
     RunRequest,
@@ -337,6 +338,48 @@ class TestCannotBeJudged:
         assert not tick.asset_events
         assert "Not judged: raw: its baseline, materialization" in str(tick.skip_message)
         assert "is no longer in the event log" in str(tick.skip_message)
+
+    def test_an_event_that_dagster_cannot_read(self, watch: Watch) -> None:
+        from .test_asset_events import overwritten
+
+        watch.tick()
+        watch.run()
+        overwritten(watch.project, "raw", lambda event: "[")
+        tick = watch.tick()
+        assert [event.asset_key for event in tick.asset_events] == [AssetKey("clean")]
+        assert "Not judged: raw: materialization " in str(tick.skip_message)
+        assert "of raw cannot be read (JSONDecodeError" in str(tick.skip_message)
+        assert "custody of input raw not judged" in str(
+            tick.asset_events[0].metadata["ubunye/findings"].value
+        )
+        assert not watch.tick().asset_events
+
+    def test_a_partition_that_was_deleted_since(self, project: Project) -> None:
+        @asset(partitions_def=DynamicPartitionsDefinition(name="customers"))
+        def bills() -> pd.DataFrame:
+            return pd.DataFrame({"x": [1]})
+
+        @asset
+        def sums(bills: dict[str, pd.DataFrame]) -> pd.DataFrame:
+            return pd.concat(bills.values())
+
+        folder = str(project.root / "tables")
+        watch = Watch(project, build_drift_sensor(AssetSelection.all()), [bills, sums])
+        watch.manager = ParquetIOManager(base_path=folder, receipts=project.receipts)
+        project.instance.add_dynamic_partitions("customers", ["ada", "bob"])
+        for name in ("ada", "bob"):
+            watch.run(selection=[bills], partition_key=name)
+        watch.run(selection=[sums])
+        watch.tick()
+        watch.run(selection=[bills], partition_key="bob")
+        project.instance.delete_dynamic_partition("customers", "bob")
+        watch.run(selection=[sums])
+        tick = watch.tick()
+        assert "Not judged" not in str(tick.skip_message)
+        told = {event.asset_key.to_user_string(): event for event in tick.asset_events}
+        assert told["bills"].description == "bills[bob]: outputs unchanged"
+        assert told["sums"].passed
+        assert "partitions no longer read: bob" in str(told["sums"].metadata["ubunye/findings"].value)
 
     def test_a_fault_of_ours_is_one_assets_fault(self, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
         from ubunye_orchestrate.dagster_io import sensors
