@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dagster import (
     AssetExecutionContext,
+    AssetSelection,
     BackfillPolicy,
     DailyPartitionsDefinition,
     DynamicPartitionsDefinition,
@@ -19,6 +20,7 @@ from dagster import (
     asset,
 )
 
+from ubunye_orchestrate.dagster_io.integrity import build_integrity_checks
 from ubunye_orchestrate.dagster_io.spark_io_manager import SparkIOManager
 from ubunye_orchestrate.dagster_io.spark_partitions import condition, partition_columns
 from ubunye_orchestrate.dagster_io.spark_session import SparkResource
@@ -257,3 +259,34 @@ def test_a_range_of_partitions_has_a_receipt_for_each(
     assert versions == ([0, 1, 2] if as_dict else [0, 0, 0])
     sums = [sum(int(part.lane_sums[lane]) for part in parts if part.lane_sums) % 2**64 for lane in (0, 1)]
     assert whole.lane_sums == tuple(str(one) for one in sums)
+
+
+@pytest.mark.spark
+def test_a_partition_of_two_dimensions_and_what_changes_behind_its_back(
+    project: Project, manager: SparkIOManager, spark: "SparkSession", base: Path
+) -> None:
+    @asset(partitions_def=BOTH, metadata={"partition_expr": {"day": "day", "region": "region"}})
+    def sales(context: AssetExecutionContext) -> Any:
+        key = context.partition_key.keys_by_dimension
+        rows = [(n, key["region"], key["day"]) for n in range(2)]
+        return spark.createDataFrame(rows, "n int, region string, day string").selectExpr(
+            "n", "region", "cast(day as date) as day", "rand() as x"
+        )
+
+    keys = [MultiPartitionKey({"day": "2024-01-02", "region": region}) for region in ("eu", "7")]
+    for key in (*keys, keys[0]):
+        project.run([sales], manager, partition_key=key)
+    table = spark.read.format("delta").load(str(base / "sales"))
+    assert table.count() == 4
+    for key in keys:
+        output = project.receipt("sales", str(key)).outputs[0]
+        region = key.keys_by_dimension["region"]
+        assert output.data_hash == fingerprint(table.where(f"region = '{region}'")).data_hash
+    check = build_integrity_checks([sales])
+    only = AssetSelection.checks(*(key for one in check for key in one.check_keys))
+    for passed in (True, False):
+        (found,) = project.run([sales, *check], manager, selection=only).get_asset_check_evaluations()
+        assert found.passed is passed, found.description
+        spark.sql(f"update delta.`{base / 'sales'}` set n = 5 where region = '7'")
+    assert "sales[2024-01-02|7] is not what its receipt says" in (found.description or "")
+    assert "|eu]" not in (found.description or "")
