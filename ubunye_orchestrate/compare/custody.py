@@ -38,8 +38,12 @@ def judge_custody(
 def judge_custody_by_records(
     read: StepRecord, producers: Sequence[RunRecord], policy: DriftPolicy = _DEFAULT_POLICY
 ) -> Finding:
-    """Do the same from the producers' records, whose partitions must be exactly those that were read."""
-    records = {(record.task_path, record.run_id): record for record in producers}.values()
+    """Do the same from the producers' records, whose partitions must be exactly those that were read.
+
+    Materializations that one record is of share it. Receipts of partitions that one run stored apart have its
+    run id in common, and each has a partition of its own.
+    """
+    records = {(one.task_path, one.run_id, partition_keys(one)): one for one in producers}.values()
     stored = [step for record in records for step in record.outputs if step.name == read.name]
     were_read = {p.partition for p in read.producer or () if p.partition is not None}
     were_stored = {key for record in records for key in partition_keys(record)}

@@ -9,7 +9,8 @@ from typing import Any
 from dagster import AssetCheckSeverity, AssetKey, MetadataValue
 
 from ubunye_orchestrate.compare.comparison import compare_records
-from ubunye_orchestrate.compare.drift import judge, judge_custody, judge_first
+from ubunye_orchestrate.compare.custody import judge_custody_by_records
+from ubunye_orchestrate.compare.drift import judge, judge_first
 from ubunye_orchestrate.compare.findings import Finding, Verdict
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.compare.render import markdown, summary
@@ -117,7 +118,11 @@ def judge_event(
     verdict = (
         judge_first(record, policy) if baseline is None else judge(compare_records(baseline, record), policy)
     )
-    custody = [judge_custody(step, _stored(step, seen), policy) for step in record.inputs if step.producer]
+    custody = [
+        judge_custody_by_records(step, _producers(step, seen), policy)
+        for step in record.inputs
+        if step.producer
+    ]
     told = [finding for finding in custody if finding.kind != "custody_held"]
     return DriftReport(
         asset_key=event.asset_key,
@@ -187,10 +192,7 @@ def _baseline(
     return kind, baseline
 
 
-def _stored(step: StepRecord, seen: Seen) -> list[StepRecord]:
-    """Return the outputs that an input was read from, as their own receipts have them."""
-    found: list[StepRecord] = []
-    for producer in step.producer or ():
-        record = seen.readable(producer.storage_id)
-        found += [output for output in (record.outputs if record else ()) if output.name == step.name]
-    return found
+def _producers(step: StepRecord, seen: Seen) -> list[RunRecord]:
+    """Return the receipts of what an input was read from, as far as they can be read."""
+    found = (seen.readable(producer.storage_id) for producer in step.producer or ())
+    return [record for record in found if record is not None]
