@@ -14,6 +14,7 @@ from typing import Any, Literal, cast
 from uuid import UUID
 
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
+from ubunye_orchestrate.hashing.loaded import loaded
 from ubunye_orchestrate.hashing.rows_v1 import data_hash
 from ubunye_orchestrate.records.budget import NO_BUDGET, HashBudget, fingerprint_within
 
@@ -64,20 +65,20 @@ class Value:
 
 def inspect_value(value: object) -> Value:
     """Tell what a value is, reading none of it."""
-    narwhals = sys.modules.get("narwhals")
+    narwhals = loaded("narwhals")
     if narwhals is not None and isinstance(value, narwhals.DataFrame | narwhals.LazyFrame):
         return inspect_value(narwhals.to_native(value))
     name = type(value).__name__
-    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
+    pandas, polars = loaded("pandas"), loaded("polars")
     if pandas is not None and isinstance(value, pandas.DataFrame):
         return Value("whole", "pandas", name)
-    pyarrow = sys.modules.get("pyarrow")
+    pyarrow = loaded("pyarrow")
     if pyarrow is not None:
         if isinstance(value, pyarrow.Table | pyarrow.RecordBatch):
             return Value("whole", "pyarrow", name)
         if isinstance(value, pyarrow.RecordBatchReader):
             return Value("once", "pyarrow", name)
-    dataset = sys.modules.get("pyarrow.dataset")
+    dataset = loaded("pyarrow.dataset")
     if dataset is not None and isinstance(value, dataset.Dataset | dataset.Scanner):
         return Value("lazy", "pyarrow", name)
     if polars is not None:
@@ -85,7 +86,7 @@ def inspect_value(value: object) -> Value:
             return Value("whole", "polars", f"Polars {name}")
         if isinstance(value, polars.LazyFrame):
             return Value("lazy", "polars", f"Polars {name}")
-    duckdb = sys.modules.get("duckdb")
+    duckdb = loaded("duckdb")
     if duckdb is not None and isinstance(value, duckdb.DuckDBPyRelation):
         return Value("lazy", "duckdb", "DuckDB relation")
     if "pyspark" in sys.modules and type(value).__module__.startswith("pyspark.sql") and name == "DataFrame":
@@ -116,7 +117,7 @@ def snapshot(value: object) -> object | None:
 
     Its cells are copied; so none where a cell is an object that may change itself.
     """
-    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
+    pandas, polars = loaded("pandas"), loaded("polars")
     frame: Any = value
     if polars is not None and type(frame) is polars.DataFrame:
         return cast("object", frame.clone()) if frame.height * frame.width <= _SMALL_CELLS else None
@@ -193,7 +194,7 @@ def _is_column(value: object) -> bool:
         ("polars", ("Series",)),
         ("pyarrow", ("ChunkedArray",)),
     ):
-        module = sys.modules.get(library)
+        module = loaded(library)
         if module is not None and isinstance(value, tuple(getattr(module, name) for name in names)):
             return True
     return False

@@ -7,13 +7,13 @@ have ``collect`` and ``schema`` too.
 
 from __future__ import annotations
 
-import sys
 from typing import Protocol
 
 from ubunye_orchestrate.errors import UnsupportedFrameError
 from ubunye_orchestrate.hashing.frames import arrow, capsule, duckdb, pandas, polars, port, spark
 from ubunye_orchestrate.hashing.frames.stream import ArrowStream
 from ubunye_orchestrate.hashing.frames.timestamps import NTZ, checked_zone, in_zone
+from ubunye_orchestrate.hashing.loaded import loaded
 
 __all__ = ["NTZ", "ArrowStream", "arrow_stream", "checked_zone", "is_table", "known_row_count", "native"]
 
@@ -65,7 +65,7 @@ def _open_known(frame: object) -> ArrowStream | None:
 
 def native(frame: object) -> object:
     """Unwrap a Narwhals frame to the frame that it wraps."""
-    narwhals = sys.modules.get("narwhals")
+    narwhals = loaded("narwhals")
     if narwhals is not None and isinstance(frame, narwhals.DataFrame | narwhals.LazyFrame):
         return narwhals.to_native(frame)
     return frame

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ubunye_orchestrate.hashing.frames.stream import ROWS_AT_ONCE, ArrowStream, from_source, guarded
+from ubunye_orchestrate.hashing.loaded import loaded
 
 __all__ = ["recognises", "row_count", "stream"]
 
@@ -35,7 +36,7 @@ def stream(frame: Any) -> ArrowStream:
 
 def _is_dataset(frame: object) -> bool:
     # If the user has one, its module is loaded.
-    dataset = sys.modules.get("pyarrow.dataset")
+    dataset = loaded("pyarrow.dataset")
     return dataset is not None and isinstance(frame, dataset.Dataset | dataset.Scanner)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 
 from ubunye_orchestrate.errors import HashError
 from ubunye_orchestrate.hashing.frames.stream import ROWS_AT_ONCE, ArrowStream, from_source, guarded
+from ubunye_orchestrate.hashing.loaded import loaded
 
 __all__ = ["recognises", "row_count", "stream"]
 
@@ -22,7 +22,7 @@ _LOSSY = {
 
 def recognises(frame: object) -> bool:
     """Tell a DuckDB relation."""
-    duckdb = sys.modules.get("duckdb")
+    duckdb = loaded("duckdb")
     return duckdb is not None and isinstance(frame, duckdb.DuckDBPyRelation)
 
 

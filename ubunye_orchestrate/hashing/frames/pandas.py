@@ -20,6 +20,7 @@ import pyarrow as pa
 from ubunye_orchestrate.errors import HashError
 from ubunye_orchestrate.hashing.frames.objects import object_column
 from ubunye_orchestrate.hashing.frames.stream import ROWS_AT_ONCE, ArrowStream
+from ubunye_orchestrate.hashing.loaded import loaded
 
 __all__ = ["recognises", "row_count", "stream"]
 
@@ -40,7 +41,7 @@ class _Column(NamedTuple):
 
 def recognises(frame: object) -> bool:
     """Tell a pandas DataFrame."""
-    pandas = sys.modules.get("pandas")
+    pandas = loaded("pandas")
     return pandas is not None and hasattr(pandas, "DataFrame") and isinstance(frame, pandas.DataFrame)
 
 

@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from ubunye_orchestrate.errors import HashError
 from ubunye_orchestrate.hashing.frames.stream import ROWS_AT_ONCE, ArrowStream, from_source
+from ubunye_orchestrate.hashing.loaded import loaded
 
 __all__ = ["recognises", "row_count", "stream"]
 
 
 def recognises(frame: object) -> bool:
     """Tell a Polars DataFrame or LazyFrame."""
-    polars = sys.modules.get("polars")
+    polars = loaded("polars")
     return polars is not None and isinstance(frame, polars.DataFrame | polars.LazyFrame)
 
 
