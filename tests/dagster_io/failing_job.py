@@ -121,6 +121,12 @@ def killed(raw: pd.DataFrame) -> pd.DataFrame:
     return raw
 
 
+@multi_asset(outs={"kept": AssetOut(), "lost": AssetOut()})
+def killed_half_way(raw: pd.DataFrame):  # type: ignore[no-untyped-def]
+    yield Output(raw, "kept")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 ASSETS = [
     raw,
     before_reading,
@@ -140,7 +146,7 @@ def job_in(folder: Path, *, forked: bool) -> Any:
     executor = multiprocess_executor.configured(FORKED) if forked else in_process_executor
     defs = with_receipts(
         Definitions(
-            assets=[*ASSETS, killed] if forked else ASSETS,
+            assets=[*ASSETS, killed, killed_half_way] if forked else ASSETS,
             resources={
                 "io_manager": FilesystemIOManager(base_dir=str(folder / "stored")),
                 "unreadable": Unreadable(),

@@ -29,6 +29,7 @@ from ubunye_orchestrate.dagster_io.baseline import latest_package
 from ubunye_orchestrate.dagster_io.expectation_checks import broken_rules
 from ubunye_orchestrate.dagster_io.graphs import whole_graph
 from ubunye_orchestrate.dagster_io.ledger import LEDGER, StepEntry, StepKey
+from ubunye_orchestrate.dagster_io.leftovers import Left, left_by
 from ubunye_orchestrate.dagster_io.metadata import compact_receipt
 from ubunye_orchestrate.dagster_io.monitoring import tell_asset_ended
 from ubunye_orchestrate.dagster_io.panel import harmless
@@ -154,6 +155,7 @@ def close_steps(
     manager left nothing there. Then the last receipt's is taken, else ``default``.
     """
     log = read_log(instance, run)
+    left: Left | None = None
     for attempt in log.ended:
         if not attempt.here or not LEDGER.close(attempt.key):
             continue
@@ -161,7 +163,11 @@ def close_steps(
         close = Closing(instance, run, entry.settings if entry else settings, warn, group_of)
         if entry is not None:
             close.complete(entry, attempt)
-        if attempt.outcome != "success":
+        if attempt.outcome == KILLED:
+            # Another process knew what it had stored; the log knows.
+            left = left or left_by(instance, run)
+            close.fail_rest(attempt, planned_of(attempt.key.step_key, log), left)
+        elif attempt.outcome != "success":
             close.fail(entry, attempt, planned_of(attempt.key.step_key, log))
 
 
@@ -267,6 +273,27 @@ class Closing:
                 task = task_of_op(entry, output)
                 if (task.package, task.task_name) not in made:
                     self._save(self._error_record(task, entry, attempt), self._settings)
+
+    def fail_rest(self, attempt: Attempt, planned: Planned, left: Left) -> list[AssetKey]:
+        """Leave a record of what a step did not make whose process is gone; return these assets.
+
+        What a killed one had stored keeps its record, which is marked.
+        """
+        missing = {key: keys for key, keys in planned.partitions.items() if not left.has(attempt.key, key)}
+        self.fail(None, attempt, Planned(missing))
+        for receipt in left.made_in(attempt.key) if attempt.outcome == KILLED else ():
+            self._mark(receipt, attempt)
+        return list(missing)
+
+    def _mark(self, receipt: RunRecord, attempt: Attempt) -> None:
+        """Note in the file of what was stored that its step was killed after it."""
+        store = RecordStore(self._settings.root)
+        try:
+            record = store.load(receipt.usecase, receipt.package, receipt.task_name, receipt.run_id)
+            if (record.dagster or {}).get("step_status") is None:
+                store.save(with_dagster(record, step_status=attempt.outcome))
+        except UbunyeError as e:
+            self._warn(f"ubunye: the record of {receipt.task_path} was not marked: {e}")
 
     def _error_record(self, task: Task, entry: StepEntry | None, attempt: Attempt) -> RunRecord:
         record = build_record(
