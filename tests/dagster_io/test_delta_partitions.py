@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from dagster import (
     AssetIn,
+    AssetSpec,
     BackfillPolicy,
     DailyPartitionsDefinition,
     HourlyPartitionsDefinition,
@@ -446,6 +447,23 @@ class TestSeveralPartitions:
         project.run([daily, user], manager, partition_key="2024-01-04", selection=[user])
         checked = project.receipt("user", "2024-01-04").expectations
         assert [(one["passed"], one["total"]) for one in checked] == [(True, 1), (True, 1)]
+
+
+def test_a_table_that_something_else_writes_is_read_by_its_spec(
+    manager: DeltaIOManager, project: Project, tmp_path: Path
+) -> None:
+    place = str(tmp_path / "data" / "outside")
+    days = [dt.date(2024, 1, 2), dt.date(2024, 1, 3)]
+    deltalake.write_deltalake(place, pa.table({"day": days, "x": [1, 2]}))
+    outside_table = AssetSpec("outside", partitions_def=DAYS, metadata={"partition_expr": "day"})
+
+    @asset(partitions_def=DAYS)
+    def user(outside: pa.Table) -> pa.Table:
+        return outside
+
+    project.run([outside_table, user], manager, partition_key="2024-01-03")
+    step = project.receipt("user", "2024-01-03").inputs[0]
+    assert step.data_hash == fingerprint(pa.table({"day": days[1:], "x": [2]})).data_hash
 
 
 def test_without_a_column_each_partition_is_a_table_of_its_own(
