@@ -37,12 +37,12 @@ _FRAME = mixed(ROWS).to_pandas()
 
 # Parts of a receipt, as "module:name", each with what it is called in the table.
 _PARTS = {
-    "dagster_io.wrapper:ReceiptsIOManager._hash": "hashes, waiting included (on threads beside the step)",
-    "dagster_io.writer:find_baseline": "looking for the baseline (on a thread beside the step)",
+    "dagster_io.wrapper:ReceiptsIOManager._hash": "a hash",
     "dagster_io.writer:ReceiptWriter.begin_input": "beginning an input (the step's code, its producer)",
     "dagster_io.writer:ReceiptWriter.begin_output": "beginning an output",
     "dagster_io.writer:ReceiptWriter.end_output": "ending an output, of which:",
     "dagster_io.writer:build_record": "  the record",
+    "dagster_io.writer:find_baseline": "  its baseline",
     "dagster_io.writer:mirror": "  its file",
     "dagster_io.writer:receipt_metadata": "  its metadata",
 }

@@ -62,7 +62,7 @@ def build_record(
         ended_at=utc_text(ended_at),
         duration_sec=None if began is None else round(max(0.0, ended_at - began), 6),
         status="success" if error is None else "error",
-        inputs=entry.inputs_read() if entry is not None else [],
+        inputs=list(entry.inputs) if entry is not None else [],
         outputs=list(outputs),
         error=error,
         engine_version=__version__,

@@ -49,7 +49,7 @@ def whole_graph(instance: DagsterInstance, entry: StepEntry, key: AssetKey | Non
     here = upstream.node_of_step_key(entry.key.step_key)
     receipts = _receipts(instance, entry.key.run_id, set(graph.configs) - {here})
     told = {path for path, _ in receipts}
-    steps = [step for _, receipt in receipts for step in receipt.inputs] + entry.inputs_read()
+    steps = [step for _, receipt in receipts for step in receipt.inputs] + entry.inputs
     # What an earlier run has read is an input; what it took is not this run's time.
     own = [one for _, one in receipts if (one.dagster or {}).get("run_id") == entry.key.run_id]
     starts = (parse_time(one.started_at) for one in own if one.started_at is not None)
@@ -59,7 +59,7 @@ def whole_graph(instance: DagsterInstance, entry: StepEntry, key: AssetKey | Non
     no_code: dict[str, Any] = {"function": None, "functions": {}, "error": _NO_FUNCTION}
     return replace(
         entry,
-        inputs=[*_distinct(step for step in steps if step.made_by is None or step.made_by not in told)],
+        inputs=_distinct(step for step in steps if step.made_by is None or step.made_by not in told),
         timings=[timing for one in own for timing in one.timings] + entry.timings,
         config_hash=config_hash(configs),
         code=no_code if evidence is None else evidence.as_record(),

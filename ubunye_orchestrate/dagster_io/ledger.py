@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -81,8 +81,7 @@ class StepEntry:
     """The step's run config."""
     graphs: Mapping[AssetKey, GraphOfAsset] = field(default_factory=dict)
     """Of an op in a graph: the graph of each asset that it is part of."""
-    inputs: list[StepRecord | Callable[[], StepRecord]] = field(default_factory=list)
-    """What was read, or a function that waits for its hash; ``inputs_read`` has them all."""
+    inputs: list[StepRecord] = field(default_factory=list)
     timings: list[dict[str, Any]] = field(default_factory=list)
     backend: str | None = None
     java: str | None = None
@@ -99,12 +98,6 @@ class StepEntry:
     """By the asset's name, or the output's."""
     checked_inputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """What became of the rules about inputs, by the name of the asset (or output) that has them."""
-
-    def inputs_read(self) -> list[StepRecord]:
-        """Return what was read, having waited for the hashes that are still made."""
-        found = [one() if callable(one) else one for one in self.inputs]
-        self.inputs = [*found]
-        return found
 
 
 class Ledger:

@@ -8,10 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
-from typing import Any, Literal, cast
-from uuid import UUID
+from typing import Any, Literal
 
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.hashing.loaded import loaded
@@ -26,7 +23,6 @@ __all__ = [
     "fingerprint_value",
     "inspect_value",
     "not_hashed",
-    "snapshot",
 ]
 
 Nature = Literal["whole", "once", "lazy", "other"]
@@ -34,11 +30,6 @@ Nature = Literal["whole", "once", "lazy", "other"]
 reading it computes it; ``other``: not a table."""
 
 _MODULUS = 2**64
-# Cells of a table that is copied without a second thought: half a megabyte of numbers.
-_SMALL_CELLS = 65_536
-_UNCHANGING = frozenset(
-    (type(None), bool, int, float, str, bytes, date, datetime, time, timedelta, Decimal, UUID)
-)
 
 
 @dataclass(frozen=True)
@@ -110,24 +101,6 @@ def fingerprint_value(
     if reason is not None and not (compute_spark and seen.backend == "spark"):
         return not_hashed(reason)
     return fingerprint_within(value, naive_timestamps, budget)
-
-
-def snapshot(value: object) -> object | None:
-    """Return a small table as it is now, whatever its owner does with it later; None for any other value.
-
-    Its cells are copied; so none where a cell is an object that may change itself.
-    """
-    pandas, polars = loaded("pandas"), loaded("polars")
-    frame: Any = value
-    if polars is not None and type(frame) is polars.DataFrame:
-        return cast("object", frame.clone()) if frame.height * frame.width <= _SMALL_CELLS else None
-    if pandas is None or type(frame) is not pandas.DataFrame or frame.size > _SMALL_CELLS or frame.attrs:
-        return None
-    # By position: only these columns are made to Series.
-    for position in [i for i, dtype in enumerate(frame.dtypes.tolist()) if str(dtype) == "object"]:
-        if not set(map(type, frame.iloc[:, position].to_numpy())) <= _UNCHANGING:
-            return None
-    return cast("object", frame.copy())
 
 
 def not_hashed(reason: str, row_count: int | None = None) -> Fingerprint:

@@ -24,7 +24,6 @@ from dagster import (
 )
 
 from ubunye_orchestrate.dagster_io import upstream
-from ubunye_orchestrate.dagster_io.aside import aside
 from ubunye_orchestrate.dagster_io.closing import GroupOf, close_run, open_run
 from ubunye_orchestrate.dagster_io.expecting import check_input, check_output
 from ubunye_orchestrate.dagster_io.panel import harmless
@@ -36,17 +35,14 @@ from ubunye_orchestrate.dagster_io.values import (
     fingerprint_value,
     inspect_value,
     not_hashed,
-    snapshot,
 )
 from ubunye_orchestrate.dagster_io.writer import (
-    Hashed,
     OpenInput,
     OpenOutput,
     ReceiptWriter,
     Scope,
     TableRead,
     TableStored,
-    made,
 )
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.records.settings import ReceiptSettings
@@ -80,7 +76,7 @@ class ReceiptsIOManager(IOManager, WritesReceipts):
     def handle_output(self, context: OutputContext, obj: Any) -> Any:
         """Store the value through the inner IO manager, then write its receipt."""
         begun: OpenOutput | None = None
-        parts: Mapping[str | None, Hashed] = {}
+        parts: Mapping[str | None, Fingerprint] = {}
         with harmless(context.log, "beginning a receipt"):
             begun = self._writer.begin_output(context)
         check_output(context, None if begun is None else begun.entry, obj)
@@ -91,12 +87,9 @@ class ReceiptsIOManager(IOManager, WritesReceipts):
         yielded, returned = _drain(context, self._inner.handle_output(context, obj))
         seconds = time.perf_counter() - started
         if begun is not None:
-            hashed: Mapping[str | None, Fingerprint] = {}
-            with harmless(context.log, "hashing the output"):
-                hashed = {name: made(part) for name, part in parts.items()}
             with harmless(context.log, "writing the receipt"):
                 stored = TableStored(
-                    parts=hashed or {None: not_hashed("hashing failed; the run's log says why")},
+                    parts=parts or {None: not_hashed("hashing failed; the run's log says why")},
                     format=self._name,
                     scope=self._output_scope(context),
                     location=_location_in({**context.get_logged_metadata(), **yielded}),
@@ -128,24 +121,19 @@ class ReceiptsIOManager(IOManager, WritesReceipts):
         check_input(context, None if begun is None else begun.entry, value if by_partition else {None: value})
         return value
 
-    def _hash_output(self, context: OutputContext, obj: Any) -> Mapping[str | None, Hashed]:
+    def _hash_output(self, context: OutputContext, obj: Any) -> Mapping[str | None, Fingerprint]:
         if isinstance(obj, Mapping) and context.has_asset_partitions:
             keys = {str(key) for key in context.asset_partition_keys}
             if len(keys) > 1 and keys == set(obj):
                 return {str(key): self._hash(part) for key, part in obj.items()}
-        return {None: self._hash_aside(obj)}
+        return {None: self._hash(obj)}
 
-    def _hash_input(self, begun: OpenInput, value: Any) -> Hashed:
+    def _hash_input(self, begun: OpenInput, value: Any) -> Fingerprint:
         if not self._writer.settings.hash_inputs:
             return not_hashed(_INPUTS_OFF)
         if begun.partitions and isinstance(value, Mapping) and set(value) <= set(begun.partitions):
             return combined({str(key): self._hash(part) for key, part in value.items()})
-        return self._hash_aside(value)
-
-    def _hash_aside(self, value: object) -> Hashed:
-        """Hash a small table beside the step, as it is now; any other at once."""
-        small = snapshot(value)
-        return self._hash(value) if small is None else aside(self._hash, small)
+        return self._hash(value)
 
     def _hash(self, value: object) -> Fingerprint:
         settings = self._writer.settings

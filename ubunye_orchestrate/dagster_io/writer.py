@@ -6,20 +6,17 @@ goes wrong here is logged and harms neither the run nor the user's own error.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from dagster import InputContext, MetadataValue, OutputContext
 
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.dagster_io import upstream
-from ubunye_orchestrate.dagster_io.aside import aside
 from ubunye_orchestrate.dagster_io.assembly import build_record, with_dagster
-from ubunye_orchestrate.dagster_io.baseline import Baseline, find_baseline
+from ubunye_orchestrate.dagster_io.baseline import find_baseline
 from ubunye_orchestrate.dagster_io.graphs import maker_of, whole_graph
 from ubunye_orchestrate.dagster_io.ledger import StepEntry, Stored
 from ubunye_orchestrate.dagster_io.metadata import free_names
@@ -34,19 +31,14 @@ from ubunye_orchestrate.dagster_io.panel import (
 from ubunye_orchestrate.dagster_io.policies import policy_in
 from ubunye_orchestrate.dagster_io.producers import asset_name, ordered_partitions, producers_of
 from ubunye_orchestrate.dagster_io.tasks import Task, enter_step, partition_variables, task_of_output
-from ubunye_orchestrate.dagster_io.values import combined, not_hashed
+from ubunye_orchestrate.dagster_io.values import combined
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.records.model import Producer, RunRecord, StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
 from ubunye_orchestrate.records.steps import step_from_fingerprint
 from ubunye_orchestrate.records.store import RecordStore
 
-__all__ = ["Hashed", "OpenInput", "OpenOutput", "ReceiptWriter", "TableRead", "TableStored", "made"]
-
-_logger = logging.getLogger(__name__)
-
-Hashed: TypeAlias = "Fingerprint | Future[Fingerprint]"
-"""A fingerprint, or what it will be: it is made beside the step."""
+__all__ = ["OpenInput", "OpenOutput", "ReceiptWriter", "TableRead", "TableStored"]
 
 Scope = Literal["stored_table", "stored_partition", "passed_rows", "projection"]
 
@@ -55,7 +47,7 @@ Scope = Literal["stored_table", "stored_partition", "passed_rows", "projection"]
 class TableRead:
     """What an IO manager read."""
 
-    fingerprint: Hashed
+    fingerprint: Fingerprint
     format: str
     scope: Scope
     location: str | None = None
@@ -115,8 +107,6 @@ class OpenOutput:
 
     entry: StepEntry
     transform_seconds: float
-    baseline: Future[Baseline | None] | None = None
-    """What the output is to be held against, where it is of one partition or none."""
 
 
 class ReceiptWriter:
@@ -154,12 +144,11 @@ class ReceiptWriter:
         changed = None
         if read.source_version is not None and read.source_version_at_hash is not None:
             changed = read.source_version != read.source_version_at_hash
-
-        def as_step(fingerprint: Fingerprint) -> StepRecord:
-            return step_from_fingerprint(
+        entry.inputs.append(
+            step_from_fingerprint(
                 begun.name,
                 "input",
-                fingerprint,
+                read.fingerprint,
                 format=read.format,
                 location=read.location,
                 basis="recomputed" if read.recomputed else "materialised",
@@ -172,10 +161,6 @@ class ReceiptWriter:
                 reused_from=read.reused_from,
                 made_by=begun.made_by,
             )
-
-        hashed = read.fingerprint
-        entry.inputs.append(
-            (lambda: as_step(_made_or_why(hashed))) if isinstance(hashed, Future) else as_step(hashed)
         )
         entry.timings.append(_timing(f"Reader:{self.manager}", read_seconds, "input", begun.name))
         entry.backend = entry.backend or read.backend
@@ -187,27 +172,7 @@ class ReceiptWriter:
         entry = enter_step(context, self.settings)
         if entry is None:
             return None
-        return OpenOutput(entry, max(0.0, now - entry.mark), self._baseline_of(context))
-
-    def _baseline_of(self, context: OutputContext) -> Future[Baseline | None] | None:
-        """Look for the baseline while the inner IO manager stores; None where each partition has its own."""
-        if not context.has_asset_key:
-            return None
-        partitions = ordered_partitions(context)
-        if len(partitions) > 1:
-            return None
-        try:
-            policy = policy_in(context.definition_metadata, context.asset_key) or DriftPolicy()
-        except Exception:  # noqa: BLE001 - it is logged where the receipt is made
-            return None
-        return aside(
-            find_baseline,
-            upstream.instance_of(context),
-            context.asset_key,
-            partitions,
-            self.settings.profile,
-            policy.baseline,
-        )
+        return OpenOutput(entry, max(0.0, now - entry.mark))
 
     def end_output(
         self, context: OutputContext, begun: OpenOutput, write_seconds: float, stored: TableStored
@@ -248,9 +213,7 @@ class ReceiptWriter:
                 self._show_partition(context, record, task, partition, part, stored, mirrored)
             shown = mirror_metadata(mirrored)
         else:
-            shown, record, mirrored = self._shown(
-                context, record, task, task.partitions, whole, stored, ahead=begun.baseline
-            )
+            shown, record, mirrored = self._shown(context, record, task, task.partitions, whole, stored)
         free = free_names(shown, taken)
         if task.key is None or task.key in entry.graphs:
             context.add_output_metadata(free)
@@ -303,23 +266,15 @@ class ReceiptWriter:
         part: Fingerprint,
         stored: TableStored,
         mirrored: Mirrored | None = None,
-        ahead: Future[Baseline | None] | None = None,
     ) -> tuple[dict[str, MetadataValue], RunRecord, Mirrored]:
         """Name the record's baseline, mirror it unless it was, and return what its materialization shows."""
         baseline, policy = None, DriftPolicy()
         if task.key is not None:
             with harmless(context.log, "reading the asset's policy"):
                 policy = policy_in(context.definition_metadata, task.key) or policy
-            if ahead is not None:
-                baseline = ahead.result()
-            else:
-                baseline = find_baseline(
-                    upstream.instance_of(context),
-                    task.key,
-                    partitions,
-                    self.settings.profile,
-                    policy.baseline,
-                )
+            baseline = find_baseline(
+                upstream.instance_of(context), task.key, partitions, self.settings.profile, policy.baseline
+            )
         record = with_baseline(record, baseline)
         mirrored = mirrored or mirror(self.store, record, context.log)
         shown = receipt_metadata(
@@ -333,20 +288,6 @@ class ReceiptWriter:
             return None
         upstream.set_data_version(upstream.step_context(context), task.key, whole.data_hash)
         return whole.data_hash
-
-
-def made(hashed: Hashed) -> Fingerprint:
-    """Return a fingerprint, having waited for it; raises what making it raised."""
-    return hashed.result() if isinstance(hashed, Future) else hashed
-
-
-def _made_or_why(hashed: Future[Fingerprint]) -> Fingerprint:
-    try:
-        return hashed.result()
-    except Exception:
-        # A setting that cannot work, as a rule. The input stays in the record, without a hash.
-        _logger.exception("Hashing an input failed")
-        return not_hashed("hashing failed; the log of the process says why")
 
 
 def _output(task: Task, part: Fingerprint, stored: TableStored, partition: str | None) -> StepRecord:
