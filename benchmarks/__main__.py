@@ -3,6 +3,6 @@
 import subprocess
 import sys
 
-for name in ("hash_speed", "cli_speed", "receipt_cost", "drift_speed"):
+for name in ("hash_speed", "cli_speed", "receipt_cost", "drift_speed", "spark_speed"):
     print(f"\n=== {name}", flush=True)
     subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *sys.argv[1:]], check=True)
