@@ -392,6 +392,22 @@ def test_runs_of_different_partitions_do_not_disturb_each_other(
         assert [row["day"] for row in rows(Path(place))] == ["a", "b"]
 
 
+@pytest.mark.parametrize("t", [pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.date32()], ids=str)
+def test_neither_do_runs_of_different_windows(t: pa.DataType, tmp_path: Path) -> None:
+    place = str(tmp_path / "table")
+    schema = pa.schema([("at", t), ("v", pa.int64())])
+    delta_writing.create(place, {}, schema, [], None)
+    keys = ["2024-01-01", "2024-01-02"]
+    for value in (1, 2):
+        bases = [delta_writing.open_table(place, {}) for _ in keys]
+        for key, base in zip(keys, bases, strict=True):
+            at = pa.array([dt.date.fromisoformat(key)]).cast(pa.timestamp("us")).cast(t)
+            batch = pa.RecordBatch.from_arrays([at, pa.array([value])], schema=schema)
+            where = predicate([rows_of(schema, {None: "at"}, DAYS, key)])
+            delta_writing.commit(place, {}, base, schema, iter([batch]), None, where)
+    assert [row["v"] for row in rows(Path(place))] == [2, 2]
+
+
 class TestSeveralPartitions:
     @pytest.fixture
     def daily(self, manager: DeltaIOManager, project: Project) -> Any:
