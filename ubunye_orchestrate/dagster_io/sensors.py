@@ -170,8 +170,8 @@ class _Tick:
         self._tell()
         self._remedy()
         words = self._words()
-        if self.requests or self.not_judged or not all(report.passed for report in self.reports):
-            # The tick's log has them too: beside requests Dagster takes no words.
+        if self.requests:
+            # Dagster takes no words beside requests; the tick's log has them.
             self.context.log.info(words)
         return SensorResult(
             asset_events=[*map(_evaluation, self.reports), *self.accepted],
