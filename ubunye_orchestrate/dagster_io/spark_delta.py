@@ -7,11 +7,12 @@ others commit meanwhile. The commit is found in the table's history by the note 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from urllib.parse import unquote
 
 from ubunye_orchestrate.dagster_io.delta_evidence import USER_METADATA, delta_version
+from ubunye_orchestrate.dagster_io.spark_partitions import quoted
 from ubunye_orchestrate.dagster_io.spark_places import (
     MissingTableError,
     Place,
@@ -22,7 +23,7 @@ from ubunye_orchestrate.dagster_io.spark_places import (
     outside_error,
     staged_plan,
 )
-from ubunye_orchestrate.dagster_io.spark_session import delta_coordinates
+from ubunye_orchestrate.dagster_io.spark_session import commits_noted, delta_coordinates
 from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.hashing.spark.failures import reason
 
@@ -39,6 +40,7 @@ _NOT_THERE = (
     "TABLE_OR_VIEW_NOT_FOUND",
     "SCHEMA_NOT_FOUND",
 )
+_NO_TRUNCATE = "does not support truncate"
 _NO_DELTA = ("io.delta.", "DeltaCatalog", "DATA_SOURCE_NOT_FOUND", "PARSE_SYNTAX_ERROR")
 
 
@@ -84,10 +86,33 @@ class DeltaTables:
             _ = writer.save(place.path) if place.path is not None else writer.saveAsTable(place.name)
         except Exception as e:
             known = outside_error(e) or _no_delta(e, session)
-            if known is None:
+            if known is not None:
+                raise known from e
+            if place.path is not None or append or _NO_TRUNCATE not in str(e):
                 raise
-            raise known from e
+            self._insert(frame if rows is None else rows.guarded(frame), place, note, rows)
         return self._committed(session, place, note, rows, append=append)
+
+    def _insert(self, frame: Any, place: Place, note: str | None, rows: Rows | None) -> None:
+        """Replace rows where Spark refuses to replace a table by name (3.5.9 does, with Delta 3.3)."""
+        session = frame.sparkSession
+        # The statement that makes a table passes over the writer's option.
+        with nullcontext() if note is None else commits_noted(session, note):
+            if not self._exists(session, place):
+                writer = frame.write.format(self.format).mode("append")
+                writer.partitionBy(*([] if rows is None else rows.folders(frame))).saveAsTable(place.name)
+                return
+            ordered = frame.select(*[quoted(name) for name in session.table(place.name).columns])
+            writer = ordered.write.format(self.format).mode("overwrite")
+            if rows is not None:
+                writer = writer.option("replaceWhere", rows.condition(frame))
+            try:
+                writer.insertInto(place.name)
+            except Exception as e:
+                known = outside_error(e)
+                if known is None:
+                    raise
+                raise known from e
 
     def resolve(self, session: Any, place: Place, number: int | None = None) -> dict[str, Any]:
         """Return a version, by default the newest, as ``source_version``.

@@ -16,7 +16,7 @@ from ubunye_orchestrate.dagster_io.ledger import StepEntry
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.hashing.spark.failures import reason
 
-__all__ = ["PinnedTable", "SparkResource", "delta_coordinates", "note_session"]
+__all__ = ["PinnedTable", "SparkResource", "commits_noted", "delta_coordinates", "note_session"]
 
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -107,15 +107,8 @@ class SparkResource(ConfigurableResource[Any]):
         Merges, updates and deletes have no option for it, as a writer has.
         """
         session = self.session
-        before = session.conf.get(_USER_METADATA, None)
-        session.conf.set(_USER_METADATA, note)
-        try:
+        with commits_noted(session, note):
             yield session
-        finally:
-            if before is None:
-                session.conf.unset(_USER_METADATA)
-            else:
-                session.conf.set(_USER_METADATA, before)
 
     def _start(self) -> Any:
         try:
@@ -168,6 +161,20 @@ def delta_coordinates(spark_version: str) -> str:
     except importlib.metadata.PackageNotFoundError:
         version = "<version of Delta>"
     return f"io.delta:delta-spark_{major}.{minor}_2.13:{version}"
+
+
+@contextmanager
+def commits_noted(session: Any, note: str) -> Iterator[None]:
+    """Let the session's Delta commits in this block carry a note."""
+    before = session.conf.get(_USER_METADATA, None)
+    session.conf.set(_USER_METADATA, note)
+    try:
+        yield
+    finally:
+        if before is None:
+            session.conf.unset(_USER_METADATA)
+        else:
+            session.conf.set(_USER_METADATA, before)
 
 
 def note_session(entry: StepEntry, session: Any) -> None:
