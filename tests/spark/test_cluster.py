@@ -104,3 +104,26 @@ def test_a_driver_whose_java_has_gone(spark_jdk: Path, tmp_path: Path) -> None:
     said = run(spark_jdk, tmp_path, "local[1]", sys.executable, str(tmp_path / "table"), "driver_lost")
     assert said["driver_lost"]["data_hash"] is None
     assert "Spark cannot say what the frame holds" in said["driver_lost"]["error"]
+
+
+def test_executors_of_another_java_than_the_driver(
+    spark_jdk: Path, stored: tuple[str, str | None], tmp_path: Path
+) -> None:
+    is_old = java_version(spark_jdk) < FIRST_JDK_WITH_SHORTEST_TEXT
+    other = next(
+        (
+            home
+            for home in sorted(Path("/usr/lib/jvm").glob("*"))
+            if java_version(home) >= 17 and (java_version(home) < FIRST_JDK_WITH_SHORTEST_TEXT) != is_old
+        ),
+        None,
+    )
+    if other is None:
+        pytest.skip("one Java here, or several that write alike")
+    driver, executors = (other, spark_jdk) if is_old else (spark_jdk, other)
+    path, data_hash = stored
+    with standalone(executors, tmp_path, workers=1) as address:
+        said = run(driver, tmp_path, address, sys.executable, path, "plain")
+    assert said["plain"]["error"] is None
+    assert said["plain"]["path_taken"] == "spark-sql+java-method"
+    assert said["plain"]["data_hash"] == data_hash
