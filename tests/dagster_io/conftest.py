@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from dagster import (
@@ -21,6 +21,9 @@ from ubunye_orchestrate.dagster_io.baseline import receipt_of_event
 from ubunye_orchestrate.dagster_io.receipts import Receipts
 from ubunye_orchestrate.records.model import RunRecord
 from ubunye_orchestrate.records.store import RecordStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Project:
@@ -114,3 +117,12 @@ def project_on_disk(empty_home: Path, tmp_path: Path) -> Iterator[Project]:
     shutil.copytree(empty_home, home)
     with DagsterInstance.local_temp(str(home), overrides=NO_OUTPUT_FOLLOWED) as instance:
         yield Project(instance, tmp_path / "mirror")
+
+
+@pytest.fixture(scope="session")
+def spark(spark: SparkSession) -> SparkSession:
+    """A session of the tests' Spark that compiles no queries: each runs once, on a few rows."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    return session
