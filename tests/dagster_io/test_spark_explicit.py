@@ -29,6 +29,7 @@ def test_a_merge_of_the_users_own_has_a_receipt_and_names_it_in_the_history(
     resource = SparkResource.of(spark)
     if kind == "connect":
         resource = SparkResource(remote=request.getfixturevalue("connect_address"))
+        request.addfinalizer(resource.session.stop)
     resource.session.range(3).selectExpr("id", "'old' as s").write.format("delta").save(path)
 
     @asset

@@ -34,9 +34,16 @@ def test_a_session_that_is_there_is_taken_as_it_is(spark: SparkSession) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("stored_as", ["delta", "parquet"])
 def test_everything_works_over_connect(
-    project: Project, spark: SparkSession, connect_address: str, tmp_path: Path, stored_as: Any
+    project: Project,
+    spark: SparkSession,
+    connect_address: str,
+    tmp_path: Path,
+    stored_as: Any,
+    request: pytest.FixtureRequest,
 ) -> None:
     remote = SparkResource(remote=connect_address)
+    # A session that is open when its server is gone is asked for until the client gives up, minutes later.
+    request.addfinalizer(remote.session.stop)
     assert remote.session is SparkResource(remote=connect_address).session
     assert remote.session.conf.get("spark.sql.session.timeZone") == "UTC"
     manager = SparkIOManager(
