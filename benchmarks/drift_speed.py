@@ -42,11 +42,11 @@ from dagster import (
 from ubunye_orchestrate.compare.comparison import compare_records
 from ubunye_orchestrate.compare.drift import judge
 from ubunye_orchestrate.dagster_io import upstream
-from ubunye_orchestrate.dagster_io.cursor import DriftCursor
-from ubunye_orchestrate.dagster_io.receipts import Receipts
-from ubunye_orchestrate.dagster_io.sensors import build_drift_sensor
+from ubunye_orchestrate.dagster_io.drift.cursor import DriftCursor
+from ubunye_orchestrate.dagster_io.drift.sensors import build_drift_sensor
+from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
 from ubunye_orchestrate.dagster_io.upstream import asset_events
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
 from ubunye_orchestrate.records.model import RunRecord
 
 __all__ = ["main"]

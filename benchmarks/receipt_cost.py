@@ -27,9 +27,9 @@ from dagster import DagsterInstance, Definitions, EventLogEntry, FilesystemIOMan
 
 from benchmarks.tables import mixed
 from ubunye_orchestrate import expect
-from ubunye_orchestrate.dagster_io.receipts import Receipts
+from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
 from ubunye_orchestrate.dagster_io.upstream import on_events
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
 
 ROWS = 1_000
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -37,14 +37,14 @@ _FRAME = mixed(ROWS).to_pandas()
 
 # Parts of a receipt, as "module:name", each with what it is called in the table.
 _PARTS = {
-    "dagster_io.wrapper:ReceiptsIOManager._hash": "a hash",
-    "dagster_io.writer:ReceiptWriter.begin_input": "beginning an input (the step's code, its producer)",
-    "dagster_io.writer:ReceiptWriter.begin_output": "beginning an output",
-    "dagster_io.writer:ReceiptWriter.end_output": "ending an output, of which:",
-    "dagster_io.writer:build_record": "  the record",
-    "dagster_io.writer:find_baseline": "  its baseline",
-    "dagster_io.writer:mirror": "  its file",
-    "dagster_io.writer:receipt_metadata": "  its metadata",
+    "dagster_io.receipts.wrapper:ReceiptsIOManager._hash": "a hash",
+    "dagster_io.receipts.writer:ReceiptWriter.begin_input": "beginning an input (code, producer)",
+    "dagster_io.receipts.writer:ReceiptWriter.begin_output": "beginning an output",
+    "dagster_io.receipts.writer:ReceiptWriter.end_output": "ending an output, of which:",
+    "dagster_io.receipts.writer:build_record": "  the record",
+    "dagster_io.receipts.writer:find_baseline": "  its baseline",
+    "dagster_io.receipts.writer:mirror": "  its file",
+    "dagster_io.receipts.writer:receipt_metadata": "  its metadata",
 }
 
 

@@ -24,6 +24,8 @@ ROOMS = {
     "cli": {"hashing", "records", "compare", "dagster_io"},
     "testing": {"hashing", "records", "compare", "dagster_io"},
 }
+# The shelves of Dagster's room, each of which may import those before it.
+SHELVES = ("upstream", "receipts", "storage", "drift")
 # Rooms that a person without these libraries can use.
 LIGHT = {"records", "compare", "cli"}
 HEAVY = {"pandas", "pyarrow", "numpy", "polars", "duckdb", "pyspark", "delta", "deltalake"}
@@ -88,6 +90,22 @@ def test_imports_follow_the_arrows(module: str, path: Path) -> None:
             assert room == "dagster_io", f"{module} imports {imported}; only dagster_io may"
 
 
+def shelf_of(module: str) -> str | None:
+    parts = module.split(".")
+    return (
+        parts[2] if parts[:2] == [PACKAGE, "dagster_io"] and len(parts) > 2 and parts[2] in SHELVES else None
+    )
+
+
+@pytest.mark.parametrize(("module", "path"), modules(), ids=lambda value: str(value))
+def test_the_shelves_of_dagsters_room_follow_their_order(module: str, path: Path) -> None:
+    shelf = shelf_of(module)
+    for imported in imports(path, top_level_only=False):
+        other = shelf_of(imported)
+        if shelf is not None and other is not None:
+            assert SHELVES.index(other) <= SHELVES.index(shelf), f"{module} imports {imported}"
+
+
 @pytest.mark.parametrize(("module", "path"), modules(), ids=lambda value: str(value))
 def test_engines_are_not_imported_when_a_module_is(module: str, path: Path) -> None:
     room = room_of(module)
@@ -102,6 +120,8 @@ def test_engines_are_not_imported_when_a_module_is(module: str, path: Path) -> N
 def test_every_folder_is_a_known_room() -> None:
     folders = {p.name for p in ROOT.iterdir() if p.is_dir() and (p / "__init__.py").exists()}
     assert folders == set(ROOMS)
+    shelves = {p.name for p in (ROOT / "dagster_io").iterdir() if (p / "__init__.py").exists()}
+    assert shelves == set(SHELVES)
 
 
 def loaded_by(statement: str) -> set[str]:

@@ -13,24 +13,26 @@ if TYPE_CHECKING:
     from ubunye_orchestrate.compare.comparison import compare_records as compare_records
     from ubunye_orchestrate.compare.drift import judge as judge
     from ubunye_orchestrate.compare.policy import DriftPolicy as DriftPolicy
-    from ubunye_orchestrate.dagster_io.automation import on_changed_data as on_changed_data
-    from ubunye_orchestrate.dagster_io.checks import build_drift_checks as build_drift_checks
-    from ubunye_orchestrate.dagster_io.expectation_checks import (
+    from ubunye_orchestrate.dagster_io.drift.automation import on_changed_data as on_changed_data
+    from ubunye_orchestrate.dagster_io.drift.checks import build_drift_checks as build_drift_checks
+    from ubunye_orchestrate.dagster_io.drift.external import build_observed_table as build_observed_table
+    from ubunye_orchestrate.dagster_io.drift.integrity import build_integrity_checks as build_integrity_checks
+    from ubunye_orchestrate.dagster_io.drift.judging import DriftReport as DriftReport
+    from ubunye_orchestrate.dagster_io.drift.killed import (
+        build_killed_runs_sensor as build_killed_runs_sensor,
+    )
+    from ubunye_orchestrate.dagster_io.drift.schedules import build_drift_schedule as build_drift_schedule
+    from ubunye_orchestrate.dagster_io.drift.sensors import build_drift_sensor as build_drift_sensor
+    from ubunye_orchestrate.dagster_io.receipts.expectation_checks import (
         build_expectation_checks as build_expectation_checks,
     )
-    from ubunye_orchestrate.dagster_io.external import build_observed_table as build_observed_table
-    from ubunye_orchestrate.dagster_io.integrity import build_integrity_checks as build_integrity_checks
-    from ubunye_orchestrate.dagster_io.io_managers import DeltaIOManager as DeltaIOManager
-    from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager as ParquetIOManager
-    from ubunye_orchestrate.dagster_io.judging import DriftReport as DriftReport
-    from ubunye_orchestrate.dagster_io.killed import build_killed_runs_sensor as build_killed_runs_sensor
-    from ubunye_orchestrate.dagster_io.receipts import Receipts as Receipts
-    from ubunye_orchestrate.dagster_io.schedules import build_drift_schedule as build_drift_schedule
-    from ubunye_orchestrate.dagster_io.sensors import build_drift_sensor as build_drift_sensor
-    from ubunye_orchestrate.dagster_io.spark_io_manager import SparkIOManager as SparkIOManager
-    from ubunye_orchestrate.dagster_io.spark_session import SparkResource as SparkResource
-    from ubunye_orchestrate.dagster_io.wrapper import ReceiptsMixin as ReceiptsMixin
-    from ubunye_orchestrate.dagster_io.wrapping import with_receipts as with_receipts
+    from ubunye_orchestrate.dagster_io.receipts.resource import Receipts as Receipts
+    from ubunye_orchestrate.dagster_io.receipts.wrapper import ReceiptsMixin as ReceiptsMixin
+    from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts as with_receipts
+    from ubunye_orchestrate.dagster_io.storage.io_managers import DeltaIOManager as DeltaIOManager
+    from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager as ParquetIOManager
+    from ubunye_orchestrate.dagster_io.storage.spark_io_manager import SparkIOManager as SparkIOManager
+    from ubunye_orchestrate.dagster_io.storage.spark_session import SparkResource as SparkResource
     from ubunye_orchestrate.errors import UbunyeError as UbunyeError
     from ubunye_orchestrate.expectations.declare import expect as expect
     from ubunye_orchestrate.hashing.api import fingerprint as fingerprint
@@ -47,36 +49,36 @@ __version__ = "0.1.0"
 
 # Public name -> the module of this package that defines it.
 _EXPORTS = {
-    "DeltaIOManager": "dagster_io.io_managers",
+    "DeltaIOManager": "dagster_io.storage.io_managers",
     "Difference": "hashing.difference",
     "DriftPolicy": "compare.policy",
-    "DriftReport": "dagster_io.judging",
+    "DriftReport": "dagster_io.drift.judging",
     "Fingerprint": "hashing.fingerprint",
     "LineageRecorder": "records.recorder",
-    "ParquetIOManager": "dagster_io.io_managers",
-    "Receipts": "dagster_io.receipts",
-    "ReceiptsMixin": "dagster_io.wrapper",
+    "ParquetIOManager": "dagster_io.storage.io_managers",
+    "Receipts": "dagster_io.receipts.resource",
+    "ReceiptsMixin": "dagster_io.receipts.wrapper",
     "RecordStore": "records.store",
     "RunRecord": "records.model",
-    "SparkIOManager": "dagster_io.spark_io_manager",
-    "SparkResource": "dagster_io.spark_session",
+    "SparkIOManager": "dagster_io.storage.spark_io_manager",
+    "SparkResource": "dagster_io.storage.spark_session",
     "StepRecord": "records.model",
     "UbunyeError": "errors",
-    "build_drift_checks": "dagster_io.checks",
-    "build_drift_schedule": "dagster_io.schedules",
-    "build_drift_sensor": "dagster_io.sensors",
-    "build_expectation_checks": "dagster_io.expectation_checks",
-    "build_integrity_checks": "dagster_io.integrity",
-    "build_killed_runs_sensor": "dagster_io.killed",
-    "build_observed_table": "dagster_io.external",
+    "build_drift_checks": "dagster_io.drift.checks",
+    "build_drift_schedule": "dagster_io.drift.schedules",
+    "build_drift_sensor": "dagster_io.drift.sensors",
+    "build_expectation_checks": "dagster_io.receipts.expectation_checks",
+    "build_integrity_checks": "dagster_io.drift.integrity",
+    "build_killed_runs_sensor": "dagster_io.drift.killed",
+    "build_observed_table": "dagster_io.drift.external",
     "compare_records": "compare.comparison",
     "expect": "expectations.declare",
     "explain_difference": "hashing.difference",
     "fingerprint": "hashing.api",
     "fingerprint_dataset": "hashing.datasets",
     "judge": "compare.drift",
-    "on_changed_data": "dagster_io.automation",
-    "with_receipts": "dagster_io.wrapping",
+    "on_changed_data": "dagster_io.drift.automation",
+    "with_receipts": "dagster_io.receipts.wrapping",
 }
 
 __all__ = [

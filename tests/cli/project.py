@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from dagster import AssetIn, DagsterInstance, RetryPolicy, StaticPartitionsDefinition, asset, materialize
 
-from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
-from ubunye_orchestrate.dagster_io.receipts import Receipts
+from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
+from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
 
 MONTHS = StaticPartitionsDefinition(["jan", "feb", "mar"])
 

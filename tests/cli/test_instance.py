@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from dagster import AssetKey, AssetObservation, DagsterInstance, MetadataValue
 
-from ubunye_orchestrate.dagster_io.acceptance import ACCEPTANCE, acceptances_in
+from ubunye_orchestrate.dagster_io.receipts.acceptance import ACCEPTANCE, acceptances_in
 
 Run = Callable[..., Any]
 

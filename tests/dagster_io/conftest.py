@@ -17,8 +17,8 @@ from dagster import (
     materialize,
 )
 
-from ubunye_orchestrate.dagster_io.baseline import receipt_of_event
-from ubunye_orchestrate.dagster_io.receipts import Receipts
+from ubunye_orchestrate.dagster_io.receipts.baseline import receipt_of_event
+from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
 from ubunye_orchestrate.records.model import RunRecord
 from ubunye_orchestrate.records.store import RecordStore
 

@@ -26,8 +26,8 @@ from dagster import (
     op,
 )
 
-from ubunye_orchestrate.dagster_io.receipts import Receipts
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
 from ubunye_orchestrate.expectations.declare import expect
 
 FORKED = {"start_method": {"forkserver": {"preload_modules": [__name__]}}, "max_concurrent": 2}

@@ -9,8 +9,8 @@ import sys
 import pandas as pd
 from dagster import AssetOut, DagsterInstance, InMemoryIOManager, Output, asset, materialize, multi_asset
 
-from ubunye_orchestrate.dagster_io.receipts import Receipts
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
 
 
 @asset(group_name="sources")

@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 from dagster import AssetsDefinition, AssetSelection, Definitions, build_sensor_context
 
-from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
-from ubunye_orchestrate.dagster_io.receipts import Receipts
-from ubunye_orchestrate.dagster_io.sensors import build_drift_sensor
+from ubunye_orchestrate.dagster_io.drift.sensors import build_drift_sensor
+from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
+from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
 from ubunye_orchestrate.dagster_io.upstream import asset_events
 from ubunye_orchestrate.records.environment import current_environment
 
@@ -110,7 +110,9 @@ class Lab:
         moved = {k.replace("_", "-"): v for k, v in versions.items()}
         left = {k: v for k, v in {**now.packages, **moved}.items() if v is not None}
         newer = now.model_copy(update={"packages": left})
-        self.monkeypatch.setattr("ubunye_orchestrate.dagster_io.assembly.current_environment", lambda: newer)
+        self.monkeypatch.setattr(
+            "ubunye_orchestrate.dagster_io.receipts.assembly.current_environment", lambda: newer
+        )
 
     def receipts(self, **settings: Any) -> None:
         """Record otherwise from now on."""
@@ -156,7 +158,7 @@ class Lab:
 
         now = time.time()
         stopped = SimpleNamespace(time=lambda: now)
-        self.monkeypatch.setattr("ubunye_orchestrate.dagster_io.sensors.time", stopped)
+        self.monkeypatch.setattr("ubunye_orchestrate.dagster_io.drift.sensors.time", stopped)
         result = look()
         with self.monkeypatch.context() as patched:
             patched.setattr(asset_events, "_database_of", lambda instance: None)

@@ -34,9 +34,9 @@ from dagster import (
 from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
 
 from ubunye_orchestrate.dagster_io import upstream
-from ubunye_orchestrate.dagster_io.metadata import receipt_of_event
+from ubunye_orchestrate.dagster_io.receipts.metadata import receipt_of_event
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
 from ubunye_orchestrate.dagster_io.upstream import asset_events
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
 from ubunye_orchestrate.errors import InvalidRecordError
 
 from .conftest import Project

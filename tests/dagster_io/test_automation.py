@@ -15,8 +15,8 @@ from dagster import (
     evaluate_automation_conditions,
 )
 
-from ubunye_orchestrate.dagster_io.automation import on_changed_data
-from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
+from ubunye_orchestrate.dagster_io.drift.automation import on_changed_data
+from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
 
 from .conftest import Project
 

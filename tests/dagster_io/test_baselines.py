@@ -17,11 +17,11 @@ from dagster import (
 )
 
 from ubunye_orchestrate.compare.policy import DriftPolicy
-from ubunye_orchestrate.dagster_io.acceptance import report_acceptance
-from ubunye_orchestrate.dagster_io.baseline import baseline_named
-from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
-from ubunye_orchestrate.dagster_io.rebuilding import rebuilt_record
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.receipts.acceptance import report_acceptance
+from ubunye_orchestrate.dagster_io.receipts.baseline import baseline_named
+from ubunye_orchestrate.dagster_io.receipts.rebuilding import rebuilt_record
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.records.baselines import Acceptance
 

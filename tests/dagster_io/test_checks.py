@@ -21,8 +21,8 @@ from dagster import (
 )
 
 from ubunye_orchestrate.compare.policy import DriftPolicy
-from ubunye_orchestrate.dagster_io.checks import build_drift_checks
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.drift.checks import build_drift_checks
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
 from ubunye_orchestrate.errors import ConfigurationError
 
 from .conftest import Project
@@ -226,7 +226,9 @@ def test_a_table_that_is_overdue(project: Project, manager: Any, monkeypatch: py
     only = AssetSelection.checks(*(key for one in checks for key in one.check_keys))
     assert results(run(project, manager, [raw], checks=checks, selection=only))["raw"].passed
     later = time.time() + 30 * 3600
-    monkeypatch.setattr("ubunye_orchestrate.dagster_io.checks.time", SimpleNamespace(time=lambda: later))
+    monkeypatch.setattr(
+        "ubunye_orchestrate.dagster_io.drift.checks.time", SimpleNamespace(time=lambda: later)
+    )
     late = results(run(project, manager, [raw], checks=checks, selection=only))["raw"]
     assert not late.passed
     assert late.severity is AssetCheckSeverity.WARN

@@ -19,7 +19,7 @@ from dagster import (
     op,
 )
 
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
 
 from .conftest import Project
 

@@ -13,11 +13,11 @@ from dagster import AssetSelection, BackfillPolicy, StaticPartitionsDefinition, 
 
 from ubunye_orchestrate.compare.comparison import compare_records
 from ubunye_orchestrate.compare.drift import judge
-from ubunye_orchestrate.dagster_io.completing import completed
-from ubunye_orchestrate.dagster_io.expectation_checks import build_expectation_checks
-from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
-from ubunye_orchestrate.dagster_io.metadata import compact_receipt
-from ubunye_orchestrate.dagster_io.sensors import build_drift_sensor
+from ubunye_orchestrate.dagster_io.drift.sensors import build_drift_sensor
+from ubunye_orchestrate.dagster_io.receipts.completing import completed
+from ubunye_orchestrate.dagster_io.receipts.expectation_checks import build_expectation_checks
+from ubunye_orchestrate.dagster_io.receipts.metadata import compact_receipt
+from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
 from ubunye_orchestrate.expectations.declare import expect
 from ubunye_orchestrate.records.store import RecordStore
 

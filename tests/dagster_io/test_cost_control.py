@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from dagster import FilesystemIOManager, StaticPartitionsDefinition, asset
 
-from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
-from ubunye_orchestrate.dagster_io.receipts import Receipts
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
 from ubunye_orchestrate.hashing.api import fingerprint
 
 from .conftest import Project

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ubunye_orchestrate.dagster_io.cursor import DriftCursor
+from ubunye_orchestrate.dagster_io.drift.cursor import DriftCursor
 
 
 def test_it_reads_what_it_wrote() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ubunye_orchestrate.dagster_io.delta_evidence import (
+from ubunye_orchestrate.dagster_io.receipts.delta_evidence import (
     CommitNote,
     commit_note,
     delta_version,

@@ -27,10 +27,10 @@ from dagster import (
     asset,
 )
 
-from ubunye_orchestrate.dagster_io import delta_writing
-from ubunye_orchestrate.dagster_io.delta_evidence import note_of_commit
-from ubunye_orchestrate.dagster_io.delta_partitions import outside, predicate, rows_of
-from ubunye_orchestrate.dagster_io.io_managers import DeltaIOManager
+from ubunye_orchestrate.dagster_io.receipts.delta_evidence import note_of_commit
+from ubunye_orchestrate.dagster_io.storage import delta_writing
+from ubunye_orchestrate.dagster_io.storage.delta_partitions import outside, predicate, rows_of
+from ubunye_orchestrate.dagster_io.storage.io_managers import DeltaIOManager
 from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.expectations.declare import expect
 from ubunye_orchestrate.hashing.api import fingerprint

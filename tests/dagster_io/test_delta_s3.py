@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from dagster import DailyPartitionsDefinition, asset
 
-from ubunye_orchestrate.dagster_io.io_managers import DeltaIOManager
-from ubunye_orchestrate.dagster_io.receipts import Receipts
+from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
+from ubunye_orchestrate.dagster_io.storage.io_managers import DeltaIOManager
 from ubunye_orchestrate.hashing.api import fingerprint
 from ubunye_orchestrate.records.store import RecordStore
 

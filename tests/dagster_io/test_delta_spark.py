@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from dagster import AssetSpec, asset
 
-from ubunye_orchestrate.dagster_io import delta
-from ubunye_orchestrate.dagster_io.delta_evidence import delta_version, note_of_commit
-from ubunye_orchestrate.dagster_io.io_managers import DeltaIOManager
+from ubunye_orchestrate.dagster_io.receipts.delta_evidence import delta_version, note_of_commit
+from ubunye_orchestrate.dagster_io.storage import delta
+from ubunye_orchestrate.dagster_io.storage.io_managers import DeltaIOManager
 from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.hashing.api import fingerprint
 

@@ -25,12 +25,12 @@ from dagster import (
     op,
 )
 
-from ubunye_orchestrate.dagster_io import delta
-from ubunye_orchestrate.dagster_io.delta_evidence import note_of_commit
-from ubunye_orchestrate.dagster_io.integrity import build_integrity_checks
-from ubunye_orchestrate.dagster_io.io_managers import DeltaIOManager
-from ubunye_orchestrate.dagster_io.receipts import Receipts
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.drift.integrity import build_integrity_checks
+from ubunye_orchestrate.dagster_io.receipts.delta_evidence import note_of_commit
+from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.storage import delta
+from ubunye_orchestrate.dagster_io.storage.io_managers import DeltaIOManager
 from ubunye_orchestrate.expectations.declare import expect
 from ubunye_orchestrate.hashing.api import arrow_table, fingerprint
 

@@ -17,9 +17,9 @@ from dagster import AssetKey, build_output_context
 from hypothesis import HealthCheck, given, settings
 
 from tests.hashing.strategies import RandomTable, tables
-from ubunye_orchestrate.dagster_io import delta, delta_writing
-from ubunye_orchestrate.dagster_io.delta_types import as_stored, compact, with_stored_types
-from ubunye_orchestrate.dagster_io.io_managers import DeltaIOManager
+from ubunye_orchestrate.dagster_io.storage import delta, delta_writing
+from ubunye_orchestrate.dagster_io.storage.delta_types import as_stored, compact, with_stored_types
+from ubunye_orchestrate.dagster_io.storage.io_managers import DeltaIOManager
 from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.hashing.api import fingerprint
 from ubunye_orchestrate.testing import ConformanceSuite

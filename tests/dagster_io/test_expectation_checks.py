@@ -19,9 +19,9 @@ from dagster import (
     asset,
 )
 
-from ubunye_orchestrate.dagster_io.expectation_checks import build_expectation_checks
-from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.receipts.expectation_checks import build_expectation_checks
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.expectations.declare import expect
 

@@ -21,8 +21,8 @@ from dagster import (
     multi_asset,
 )
 
-from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
 from ubunye_orchestrate.expectations.declare import expect
 
 from .conftest import Project

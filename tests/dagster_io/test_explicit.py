@@ -17,8 +17,8 @@ from dagster import (
     multi_asset,
 )
 
-from ubunye_orchestrate.dagster_io.receipts import Receipts
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.expectations.declare import expect
 from ubunye_orchestrate.hashing.api import fingerprint
@@ -161,7 +161,7 @@ def test_a_fault_of_ours_does_not_fail_the_asset(project: Project, monkeypatch: 
 
     for name in ("fingerprint_value", "build_record", "entry_of_step"):
         with monkeypatch.context() as patched:
-            patched.setattr(f"ubunye_orchestrate.dagster_io.explicit.{name}", fail)
+            patched.setattr(f"ubunye_orchestrate.dagster_io.receipts.explicit.{name}", fail)
             result = run(project, [orders, totals])
             assert result.success
             assert "RuntimeError: broke" in project.log(result)

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from dagster import AssetKey, Definitions, ExecuteInProcessResult, define_asset_job
 
-from ubunye_orchestrate.dagster_io import external
-from ubunye_orchestrate.dagster_io.external import build_observed_table
+from ubunye_orchestrate.dagster_io.drift import external
+from ubunye_orchestrate.dagster_io.drift.external import build_observed_table
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.hashing.api import fingerprint
 

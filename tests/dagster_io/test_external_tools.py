@@ -19,8 +19,8 @@ from dagster import (
     multi_asset,
 )
 
-from ubunye_orchestrate.dagster_io.receipts import Receipts
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
 from ubunye_orchestrate.expectations.declare import expect
 from ubunye_orchestrate.hashing.api import fingerprint
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from dagster import DagsterInstance, execute_job, reconstructable
 
-from ubunye_orchestrate.dagster_io.killed import close_killed_run
+from ubunye_orchestrate.dagster_io.drift.killed import close_killed_run
 from ubunye_orchestrate.records.model import RunRecord
 
 from .conftest import NO_OUTPUT_FOLLOWED, Project

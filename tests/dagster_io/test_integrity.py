@@ -21,10 +21,10 @@ from dagster import (
     asset,
 )
 
-from ubunye_orchestrate.dagster_io import integrity
-from ubunye_orchestrate.dagster_io.integrity import build_integrity_checks
-from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.drift import integrity
+from ubunye_orchestrate.dagster_io.drift.integrity import build_integrity_checks
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
 
 from .conftest import Project
 

@@ -9,8 +9,8 @@ from dagster import AssetKey, DagsterInstance
 from pydantic_core import to_json
 
 from ubunye_orchestrate.compare.policy import DriftPolicy
-from ubunye_orchestrate.dagster_io.judging import judge_event
-from ubunye_orchestrate.dagster_io.seen import Seen
+from ubunye_orchestrate.dagster_io.drift.judging import judge_event
+from ubunye_orchestrate.dagster_io.drift.seen import Seen
 from ubunye_orchestrate.dagster_io.upstream import AssetEvent
 
 from .conftest import Project

@@ -17,9 +17,9 @@ from dagster import (
     build_run_status_sensor_context,
 )
 
-from ubunye_orchestrate.dagster_io import closing
-from ubunye_orchestrate.dagster_io.killed import build_killed_runs_sensor, close_killed_run
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.drift.killed import build_killed_runs_sensor, close_killed_run
+from ubunye_orchestrate.dagster_io.receipts import closing
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
 from ubunye_orchestrate.errors import ConfigurationError
 
 from . import killed_job

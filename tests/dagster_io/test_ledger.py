@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from dagster import AssetKey
 
-from ubunye_orchestrate.dagster_io.ledger import Ledger, StepEntry, StepKey
+from ubunye_orchestrate.dagster_io.receipts.ledger import Ledger, StepEntry, StepKey
 from ubunye_orchestrate.records.settings import ReceiptSettings
 
 

@@ -10,7 +10,7 @@ from dagster import JsonMetadataValue, MetadataValue
 
 from ubunye_orchestrate.compare.comparison import compare_records
 from ubunye_orchestrate.compare.drift import judge
-from ubunye_orchestrate.dagster_io.metadata import (
+from ubunye_orchestrate.dagster_io.receipts.metadata import (
     MAX_RECEIPT_BYTES,
     RECEIPT,
     compact_receipt,

@@ -35,11 +35,11 @@ from dagster import (
 )
 from upath import UPath
 
-from ubunye_orchestrate.dagster_io import parquet
-from ubunye_orchestrate.dagster_io.forms import form_of_annotation
-from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
-from ubunye_orchestrate.dagster_io.receipts import Receipts
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.storage import parquet
+from ubunye_orchestrate.dagster_io.storage.forms import form_of_annotation
+from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
 from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.hashing.api import arrow_table, fingerprint
 

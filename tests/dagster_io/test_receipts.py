@@ -31,12 +31,12 @@ from dagster import (
 
 from ubunye_orchestrate.compare.comparison import compare_records
 from ubunye_orchestrate.compare.drift import judge
-from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
-from ubunye_orchestrate.dagster_io.ledger import Ledger
-from ubunye_orchestrate.dagster_io.metadata import MAX_RECEIPT_BYTES
-from ubunye_orchestrate.dagster_io.receipts import Receipts
+from ubunye_orchestrate.dagster_io.receipts.ledger import Ledger
+from ubunye_orchestrate.dagster_io.receipts.metadata import MAX_RECEIPT_BYTES
+from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
 from ubunye_orchestrate.dagster_io.times import utc_text
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.hashing.api import fingerprint
 
@@ -510,13 +510,13 @@ class TestFaultsOfOurs:
     @pytest.mark.parametrize(
         "broken",
         [
-            "ubunye_orchestrate.dagster_io.tasks.code_evidence",
-            "ubunye_orchestrate.dagster_io.writer.find_baseline",
-            "ubunye_orchestrate.dagster_io.writer.producers_of",
-            "ubunye_orchestrate.dagster_io.panel.compact_receipt",
-            "ubunye_orchestrate.dagster_io.writer.step_from_fingerprint",
+            "ubunye_orchestrate.dagster_io.receipts.tasks.code_evidence",
+            "ubunye_orchestrate.dagster_io.receipts.writer.find_baseline",
+            "ubunye_orchestrate.dagster_io.receipts.writer.producers_of",
+            "ubunye_orchestrate.dagster_io.receipts.panel.compact_receipt",
+            "ubunye_orchestrate.dagster_io.receipts.writer.step_from_fingerprint",
             "ubunye_orchestrate.dagster_io.upstream.set_data_version",
-            "ubunye_orchestrate.dagster_io.closing.close_steps",
+            "ubunye_orchestrate.dagster_io.receipts.closing.close_steps",
         ],
     )
     def test_the_run_succeeds_and_the_log_has_the_traceback(
@@ -536,7 +536,7 @@ class TestFaultsOfOurs:
     def test_what_changed_is_not_needed_for_the_rest(
         self, manager: Any, project: Project, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("ubunye_orchestrate.dagster_io.panel.markdown", None)
+        monkeypatch.setattr("ubunye_orchestrate.dagster_io.receipts.panel.markdown", None)
         project.run([raw], manager)
         assert "ubunye/changes" not in project.metadata("raw")
         assert project.receipt("raw").outputs[0].data_hash is not None

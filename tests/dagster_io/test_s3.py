@@ -14,9 +14,9 @@ from dagster import FilesystemIOManager, StaticPartitionsDefinition, UPathIOMana
 from moto.server import ThreadedMotoServer
 from upath import UPath
 
-from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
-from ubunye_orchestrate.dagster_io.receipts import Receipts
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
 from ubunye_orchestrate.expectations.declare import expect
 from ubunye_orchestrate.hashing.api import fingerprint
 from ubunye_orchestrate.records.store import RecordStore

@@ -16,8 +16,8 @@ import pytest
 from dagster import AssetKey, AssetMaterialization, AssetObservation, AssetSelection, JsonMetadataValue
 
 from ubunye_orchestrate.compare.policy import DriftPolicy
-from ubunye_orchestrate.dagster_io.integrity import build_integrity_checks
-from ubunye_orchestrate.dagster_io.sensors import build_drift_sensor
+from ubunye_orchestrate.dagster_io.drift.integrity import build_integrity_checks
+from ubunye_orchestrate.dagster_io.drift.sensors import build_drift_sensor
 
 from .conftest import Project
 from .lab import RATES, RAW, Lab, kinds

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from dagster import AssetSelection, Definitions, asset, build_schedule_context
 
-from ubunye_orchestrate.dagster_io.checks import build_drift_checks
-from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
-from ubunye_orchestrate.dagster_io.schedules import build_drift_schedule
+from ubunye_orchestrate.dagster_io.drift.checks import build_drift_checks
+from ubunye_orchestrate.dagster_io.drift.schedules import build_drift_schedule
+from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
 from ubunye_orchestrate.errors import ConfigurationError
 
 from .conftest import Project

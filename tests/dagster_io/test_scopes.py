@@ -27,9 +27,9 @@ from dagster_duckdb_pandas import DuckDBPandasIOManager
 
 from ubunye_orchestrate.compare.custody import judge_custody
 from ubunye_orchestrate.dagster_io import upstream
-from ubunye_orchestrate.dagster_io.baseline import receipt_of_event
-from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.receipts.baseline import receipt_of_event
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
 
 from .conftest import Project
 

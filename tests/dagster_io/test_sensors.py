@@ -30,11 +30,11 @@ from dagster import (
 )
 
 from ubunye_orchestrate.compare.policy import DriftPolicy
-from ubunye_orchestrate.dagster_io.cursor import DriftCursor
-from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
-from ubunye_orchestrate.dagster_io.judging import DriftReport
-from ubunye_orchestrate.dagster_io.sensors import build_drift_sensor
-from ubunye_orchestrate.dagster_io.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.drift.cursor import DriftCursor
+from ubunye_orchestrate.dagster_io.drift.judging import DriftReport
+from ubunye_orchestrate.dagster_io.drift.sensors import build_drift_sensor
+from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.records.environment import current_environment
 
@@ -382,7 +382,7 @@ class TestCannotBeJudged:
         assert "partitions no longer read: bob" in str(told["sums"].metadata["ubunye/findings"].value)
 
     def test_a_fault_of_ours_is_one_assets_fault(self, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
-        from ubunye_orchestrate.dagster_io import sensors
+        from ubunye_orchestrate.dagster_io.drift import sensors
 
         judge_event = sensors.judge_event
 
@@ -437,7 +437,7 @@ def test_a_new_environment_is_said_once_for_all_assets(watch: Watch, monkeypatch
     watch.tick()
     now = current_environment()
     newer = now.model_copy(update={"packages": {**now.packages, "pandas": "99.0"}})
-    monkeypatch.setattr("ubunye_orchestrate.dagster_io.assembly.current_environment", lambda: newer)
+    monkeypatch.setattr("ubunye_orchestrate.dagster_io.receipts.assembly.current_environment", lambda: newer)
 
     def told() -> list[str]:
         return [
@@ -513,7 +513,7 @@ def test_queries_do_not_grow_with_the_number_of_assets(project: Project) -> None
 def test_more_than_one_tick_can_take_is_left_for_the_next(
     watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ubunye_orchestrate.dagster_io.sensors._EVENTS_PER_TICK", 3)
+    monkeypatch.setattr("ubunye_orchestrate.dagster_io.drift.sensors._EVENTS_PER_TICK", 3)
     watch.tick()
     for _ in range(3):
         watch.run()
@@ -578,7 +578,7 @@ class TestPath:
         def broken(*args: Any) -> Any:
             raise RuntimeError("a bug")
 
-        monkeypatch.setattr("ubunye_orchestrate.dagster_io.paths.follow", broken)
+        monkeypatch.setattr("ubunye_orchestrate.dagster_io.drift.paths.follow", broken)
         assert sorted(watch.found()) == ["clean", "raw"]
 
 
@@ -663,7 +663,7 @@ class TestOverdue:
     def after(self, hours: float, monkeypatch: pytest.MonkeyPatch) -> None:
         now = time.time() + hours * 3600
         moved = SimpleNamespace(time=lambda: now)
-        monkeypatch.setattr("ubunye_orchestrate.dagster_io.sensors.time", moved)
+        monkeypatch.setattr("ubunye_orchestrate.dagster_io.drift.sensors.time", moved)
 
     def test_it_is_said_once_for_each_materialization(
         self, watch: Watch, monkeypatch: pytest.MonkeyPatch
@@ -748,7 +748,7 @@ class TestOverdue:
     def test_more_than_a_tick_takes_are_left_for_the_next(
         self, watch: Watch, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("ubunye_orchestrate.dagster_io.sensors._LATE_PER_TICK", 1)
+        monkeypatch.setattr("ubunye_orchestrate.dagster_io.drift.sensors._LATE_PER_TICK", 1)
         watch.sensor = build_drift_sensor([raw, clean], policy=DriftPolicy(expected_hours=24))
         self.after(25, monkeypatch)
         assert [len(watch.tick().asset_events) for _ in range(3)] == [1, 1, 0]

@@ -10,11 +10,11 @@ import pytest
 from dagster import AssetExecutionContext, AssetIn, StaticPartitionsDefinition, asset
 from typer.testing import CliRunner
 
-from ubunye_orchestrate.dagster_io.delta_evidence import note_of_commit
-from ubunye_orchestrate.dagster_io.receipts import Receipts
-from ubunye_orchestrate.dagster_io.spark_delta import DeltaTables
-from ubunye_orchestrate.dagster_io.spark_io_manager import SparkIOManager
-from ubunye_orchestrate.dagster_io.spark_session import SparkResource
+from ubunye_orchestrate.dagster_io.receipts.delta_evidence import note_of_commit
+from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
+from ubunye_orchestrate.dagster_io.storage.spark_delta import DeltaTables
+from ubunye_orchestrate.dagster_io.storage.spark_io_manager import SparkIOManager
+from ubunye_orchestrate.dagster_io.storage.spark_session import SparkResource
 from ubunye_orchestrate.hashing.api import fingerprint
 
 from .conftest import Project

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from dagster import AssetExecutionContext, InMemoryIOManager, MaterializeResult, asset
 
-from ubunye_orchestrate.dagster_io.delta_evidence import note_of_commit
-from ubunye_orchestrate.dagster_io.receipts import Receipts
-from ubunye_orchestrate.dagster_io.spark_session import SparkResource
+from ubunye_orchestrate.dagster_io.receipts.delta_evidence import note_of_commit
+from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
+from ubunye_orchestrate.dagster_io.storage.spark_session import SparkResource
 from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.hashing.api import fingerprint
 

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from dagster import AssetExecutionContext, BackfillPolicy, StaticPartitionsDefinition, asset
 
-from ubunye_orchestrate.dagster_io import spark_tables
-from ubunye_orchestrate.dagster_io.io_managers import ParquetIOManager
-from ubunye_orchestrate.dagster_io.spark_files import ParquetFolders
-from ubunye_orchestrate.dagster_io.spark_io_manager import SparkIOManager
-from ubunye_orchestrate.dagster_io.spark_session import SparkResource
+from ubunye_orchestrate.dagster_io.storage import spark_tables
+from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
+from ubunye_orchestrate.dagster_io.storage.spark_files import ParquetFolders
+from ubunye_orchestrate.dagster_io.storage.spark_io_manager import SparkIOManager
+from ubunye_orchestrate.dagster_io.storage.spark_session import SparkResource
 from ubunye_orchestrate.expectations.declare import expect
 from ubunye_orchestrate.hashing.api import fingerprint
 

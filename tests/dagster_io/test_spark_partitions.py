@@ -20,10 +20,10 @@ from dagster import (
     asset,
 )
 
-from ubunye_orchestrate.dagster_io.integrity import build_integrity_checks
-from ubunye_orchestrate.dagster_io.spark_io_manager import SparkIOManager
-from ubunye_orchestrate.dagster_io.spark_partitions import condition, partition_columns
-from ubunye_orchestrate.dagster_io.spark_session import SparkResource
+from ubunye_orchestrate.dagster_io.drift.integrity import build_integrity_checks
+from ubunye_orchestrate.dagster_io.storage.spark_io_manager import SparkIOManager
+from ubunye_orchestrate.dagster_io.storage.spark_partitions import condition, partition_columns
+from ubunye_orchestrate.dagster_io.storage.spark_session import SparkResource
 from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.hashing.api import fingerprint
 

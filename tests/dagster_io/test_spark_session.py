@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dagster import Definitions, asset
 
-from ubunye_orchestrate.dagster_io.delta_evidence import note_of_commit
-from ubunye_orchestrate.dagster_io.spark_io_manager import SparkIOManager
-from ubunye_orchestrate.dagster_io.spark_session import SparkResource, delta_coordinates
+from ubunye_orchestrate.dagster_io.receipts.delta_evidence import note_of_commit
+from ubunye_orchestrate.dagster_io.storage.spark_io_manager import SparkIOManager
+from ubunye_orchestrate.dagster_io.storage.spark_session import SparkResource, delta_coordinates
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.hashing.api import fingerprint
 

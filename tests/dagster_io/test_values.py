@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pytest
 
-from ubunye_orchestrate.dagster_io.values import (
+from ubunye_orchestrate.dagster_io.receipts.values import (
     columns_in_order,
     combined,
     fingerprint_value,

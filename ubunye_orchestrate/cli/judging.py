@@ -119,7 +119,7 @@ def verify(
                 one for path, each in runs for one in verify_runs(path, each, fingerprint_dataset, FORMATS)
             ]
         else:
-            from ubunye_orchestrate.dagster_io.sync import newest_receipts, opened_instance
+            from ubunye_orchestrate.dagster_io.drift.sync import newest_receipts, opened_instance
 
             wanted = (usecase, package, task_name(task, asset))
             with opened_instance(instance) as opened:

@@ -80,8 +80,8 @@ def accept(
             why=why,
         )
         if instance is not None:
-            from ubunye_orchestrate.dagster_io.acceptance import report_acceptance
-            from ubunye_orchestrate.dagster_io.sync import opened_instance
+            from ubunye_orchestrate.dagster_io.drift.sync import opened_instance
+            from ubunye_orchestrate.dagster_io.receipts.acceptance import report_acceptance
 
             with opened_instance(instance) as opened:
                 said = report_acceptance(opened, said)
@@ -167,7 +167,7 @@ def sync(
                 "environment variable DAGSTER_HOME"
             )
         from ubunye_orchestrate.cli.syncing import synced_document, synced_lines
-        from ubunye_orchestrate.dagster_io.sync import opened_instance, sync_mirror
+        from ubunye_orchestrate.dagster_io.drift.sync import opened_instance, sync_mirror
         from ubunye_orchestrate.records.settings import resolve_settings
 
         resolved = resolve_settings(root).root

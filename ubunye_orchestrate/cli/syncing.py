@@ -15,7 +15,7 @@ _NAMED = 20
 
 
 class Report(Protocol):
-    """``dagster_io.sync.SyncReport``, which loads Dagster."""
+    """``dagster_io.drift.sync.SyncReport``, which loads Dagster."""
 
     written: list[str]
     restored: list[str]

@@ -1,0 +1,1 @@
+"""What looks at receipts later: sensors, checks, schedules, what is stored now."""

@@ -1,0 +1,344 @@
+"""The end of steps: each record gains its step's outcome, and a failed step leaves records of what failed.
+
+Called when an IO manager is torn down: after the run in process, after the step elsewhere, after failures
+too. By then the step's end stands in the event log, so outcomes are read from there. A process that was
+killed is not seen here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from dagster import (
+    AssetKey,
+    AssetObservation,
+    DagsterEventType,
+    DagsterInstance,
+    DagsterRun,
+    EventLogEntry,
+    InitResourceContext,
+    MetadataValue,
+)
+
+from ubunye_orchestrate.dagster_io import upstream
+from ubunye_orchestrate.dagster_io.receipts import metadata as keys
+from ubunye_orchestrate.dagster_io.receipts.assembly import build_record, with_dagster
+from ubunye_orchestrate.dagster_io.receipts.baseline import latest_package
+from ubunye_orchestrate.dagster_io.receipts.expectation_checks import broken_rules
+from ubunye_orchestrate.dagster_io.receipts.graphs import whole_graph
+from ubunye_orchestrate.dagster_io.receipts.ledger import LEDGER, StepEntry, StepKey
+from ubunye_orchestrate.dagster_io.receipts.leftovers import Left, left_by
+from ubunye_orchestrate.dagster_io.receipts.metadata import compact_receipt
+from ubunye_orchestrate.dagster_io.receipts.monitoring import tell_asset_ended
+from ubunye_orchestrate.dagster_io.receipts.panel import harmless
+from ubunye_orchestrate.dagster_io.receipts.producers import asset_name
+from ubunye_orchestrate.dagster_io.receipts.tasks import Task, task_of_asset, task_of_op
+from ubunye_orchestrate.errors import UbunyeError
+from ubunye_orchestrate.records.masking import mask_text
+from ubunye_orchestrate.records.model import RunRecord
+from ubunye_orchestrate.records.settings import ReceiptSettings
+from ubunye_orchestrate.records.steps import step_without_hash
+from ubunye_orchestrate.records.store import RecordStore
+
+__all__ = [
+    "KILLED",
+    "Attempt",
+    "Closing",
+    "GroupOf",
+    "Planned",
+    "RunLog",
+    "Warn",
+    "close_run",
+    "close_steps",
+    "open_run",
+    "planned_of",
+    "read_log",
+]
+
+Warn = Callable[[str], None]
+GroupOf = Callable[[AssetKey], "str | None"]
+
+_STARTS = {DagsterEventType.STEP_START, DagsterEventType.STEP_RESTARTED}
+_ENDS = {
+    DagsterEventType.STEP_SUCCESS: "success",
+    DagsterEventType.STEP_FAILURE: "error",
+    DagsterEventType.STEP_UP_FOR_RETRY: "error",
+}
+KILLED = "killed"
+# What the multiprocess executor logs, from its own process, for a step whose process died.
+_CRASH = "ChildProcessCrashException"
+_PLANNED = DagsterEventType.ASSET_MATERIALIZATION_PLANNED
+# An observation for each partition of a failed range; past this the first ones stand for all.
+_MAX_OBSERVATIONS = 50
+
+
+@dataclass
+class Attempt:
+    """One try of a step, as the event log has it."""
+
+    key: StepKey
+    started_at: float | None
+    ended_at: float = 0.0
+    outcome: str = ""
+    error: str | None = None
+    retried: bool = False
+    """Dagster tries the step again."""
+    here: bool = False
+    """It ended in this process."""
+
+
+@dataclass
+class Planned:
+    """What a step was to make."""
+
+    partitions: dict[AssetKey, list[str]] = field(default_factory=dict)
+
+
+@dataclass
+class RunLog:
+    """What a run's log says of its steps."""
+
+    ended: list[Attempt] = field(default_factory=list)
+    """The tries that have ended, in order."""
+    open: dict[str, Attempt] = field(default_factory=dict)
+    """The tries that began and have not ended, by step key."""
+    planned: dict[str, Planned] = field(default_factory=dict)
+    """What each step was to make."""
+    tries: dict[str, int] = field(default_factory=dict)
+    """The number of the last try of each step that has started."""
+
+
+def open_run(context: InitResourceContext) -> None:
+    """Note from now on when the steps of the resource's run begin; outside of a run do nothing.
+
+    A step without inputs has worked before an IO manager is asked for anything. Where nobody watched, the
+    event log is asked.
+    """
+    if context.run is None or context.instance is None or context.log is None:
+        return
+    with harmless(context.log, "watching for the starts of steps"):
+        if LEDGER.watch(context.run.run_id):
+            upstream.on_events(context.instance, context.run.run_id, _note_start)
+
+
+def _note_start(event: EventLogEntry) -> None:
+    found = event.dagster_event
+    if found is not None and found.step_key is not None and found.event_type in _STARTS:
+        LEDGER.began(event.run_id, found.step_key, event.timestamp)
+
+
+def close_run(
+    context: InitResourceContext,
+    settings: Callable[[], ReceiptSettings],
+    group_of: GroupOf = lambda key: None,
+) -> None:
+    """Close the steps that ended while the resource of ``context`` was there; outside of a run do nothing."""
+    log = context.log
+    if context.run is None or context.instance is None or log is None:
+        return
+    with harmless(log, "closing the records of finished steps"):
+        close_steps(context.instance, context.run, settings(), log.warning, group_of)
+
+
+def close_steps(
+    instance: DagsterInstance,
+    run: DagsterRun,
+    settings: ReceiptSettings,
+    warn: Warn,
+    group_of: GroupOf = lambda key: None,
+) -> None:
+    """Close every step of the run that ended in this process and was not closed yet.
+
+    ``group_of`` tells an asset's group where the ledger cannot: a step that failed before it used an IO
+    manager left nothing there. Then the last receipt's is taken, else ``default``.
+    """
+    log = read_log(instance, run)
+    left: Left | None = None
+    for attempt in log.ended:
+        if not attempt.here or not LEDGER.close(attempt.key):
+            continue
+        entry = LEDGER.take(attempt.key)
+        close = Closing(instance, run, entry.settings if entry else settings, warn, group_of)
+        if entry is not None:
+            close.complete(entry, attempt)
+        if attempt.outcome == KILLED:
+            # Another process knew what it had stored; the log knows.
+            left = left or left_by(instance, run)
+            close.fail_rest(attempt, planned_of(attempt.key.step_key, log), left)
+        elif attempt.outcome != "success":
+            close.fail(entry, attempt, planned_of(attempt.key.step_key, log))
+
+
+def planned_of(step_key: str, log: RunLog) -> Planned:
+    """Return the assets that a failed step was to make.
+
+    A graph's assets are planned for its last step, which a failure in an earlier one keeps from starting.
+    """
+    if step_key in log.planned or "." not in step_key:
+        return log.planned.get(step_key, Planned())
+    graph = step_key.split(".", 1)[0] + "."
+    missed = Planned()
+    for other, its in log.planned.items():
+        if other.startswith(graph) and other not in log.tries:
+            missed.partitions.update(its.partitions)
+    return missed
+
+
+def read_log(instance: DagsterInstance, run: DagsterRun) -> RunLog:
+    """Return what the run's log says of its steps: one query."""
+    log = RunLog()
+    open_attempts, tries, ended, planned = log.open, log.tries, log.ended, log.planned
+    pid = os.getpid()
+    for event in instance.all_logs(run.run_id, of_type={*_STARTS, *_ENDS, _PLANNED}):
+        dagster_event = event.dagster_event
+        if dagster_event is None or dagster_event.step_key is None:
+            continue
+        step_key, kind = dagster_event.step_key, dagster_event.event_type
+        if kind is _PLANNED:
+            _plan(planned.setdefault(step_key, Planned()), event)
+        elif kind in _STARTS:
+            number = tries.get(step_key, -1) + 1
+            tries[step_key] = number
+            open_attempts[step_key] = Attempt(StepKey(run.run_id, step_key, number), event.timestamp)
+        else:
+            # A step that could not even start has an end without a start.
+            number = max(tries.get(step_key, 0), 0)
+            attempt = open_attempts.pop(step_key, Attempt(StepKey(run.run_id, step_key, number), None))
+            error = upstream.error_of(event)
+            crashed = error is not None and error.startswith(_CRASH)
+            ended.append(
+                replace(
+                    attempt,
+                    ended_at=event.timestamp,
+                    outcome=KILLED if crashed else _ENDS[kind],
+                    error=f"killed: its process ended before the step did ({error})" if crashed else error,
+                    retried=kind is DagsterEventType.STEP_UP_FOR_RETRY,
+                    here=dagster_event.pid == pid,
+                )
+            )
+    return log
+
+
+def _plan(planned: Planned, event: EventLogEntry) -> None:
+    key, partitions = upstream.planned_asset(event)
+    planned.partitions.setdefault(key, []).extend(partitions)
+
+
+class Closing:
+    """The end of one try of a step."""
+
+    def __init__(
+        self,
+        instance: DagsterInstance,
+        run: DagsterRun,
+        settings: ReceiptSettings,
+        warn: Warn,
+        group_of: GroupOf,
+    ) -> None:
+        self._instance = instance
+        self._run = run
+        self._settings = settings
+        self._warn = warn
+        self._group_of = group_of
+
+    def complete(self, entry: StepEntry, attempt: Attempt) -> None:
+        """Give each mirrored record of the step its outcome and the step's whole time, and nothing else."""
+        whole = {"step": f"Step:{entry.op}", "seconds": round(attempt.ended_at - entry.started_at, 6)}
+        for stored in entry.stored:
+            record = stored.record.model_copy(update={"timings": [*stored.record.timings, whole]})
+            record = with_dagster(record, step_status=attempt.outcome)
+            self._save(record, stored.settings)
+            tell_asset_ended(record, entry.settings, entry)
+
+    def fail(self, entry: StepEntry | None, attempt: Attempt, planned: Planned) -> None:
+        """Leave a record of all that the failed step was to make and did not, and log it on its assets."""
+        made = (
+            {(stored.record.package, stored.record.task_name) for stored in entry.stored} if entry else set()
+        )
+        for key, partitions in sorted(planned.partitions.items()):
+            task = task_of_asset(
+                attempt.key, key, self._group(attempt.key, key), partitions, entry.assets if entry else ()
+            )
+            if (task.package, task.task_name) not in made:
+                record = self._error_record(task, entry, attempt)
+                self._observe(key, partitions, attempt, record, self._save(record, self._settings))
+                tell_asset_ended(record, self._settings, entry)
+                if task.asset is not None and not attempt.retried:
+                    for evaluation in broken_rules(key, record.expectations, task.asset.checks):
+                        self._instance.report_runless_asset_event(evaluation)
+        if entry is not None and not entry.assets:
+            for output in entry.outputs:
+                task = task_of_op(entry, output)
+                if (task.package, task.task_name) not in made:
+                    self._save(self._error_record(task, entry, attempt), self._settings)
+
+    def fail_rest(self, attempt: Attempt, planned: Planned, left: Left) -> list[AssetKey]:
+        """Leave a record of what a step did not make whose process is gone; return these assets.
+
+        What a killed one had stored keeps its record, which is marked.
+        """
+        missing = {key: keys for key, keys in planned.partitions.items() if not left.has(attempt.key, key)}
+        self.fail(None, attempt, Planned(missing))
+        for receipt in left.made_in(attempt.key) if attempt.outcome == KILLED else ():
+            self._mark(receipt, attempt)
+        return list(missing)
+
+    def _mark(self, receipt: RunRecord, attempt: Attempt) -> None:
+        """Note in the file of what was stored that its step was killed after it."""
+        store = RecordStore(self._settings.root)
+        try:
+            record = store.load(receipt.usecase, receipt.package, receipt.task_name, receipt.run_id)
+            if (record.dagster or {}).get("step_status") is None:
+                store.save(with_dagster(record, step_status=attempt.outcome))
+        except UbunyeError as e:
+            self._warn(f"ubunye: the record of {receipt.task_path} was not marked: {e}")
+
+    def _error_record(self, task: Task, entry: StepEntry | None, attempt: Attempt) -> RunRecord:
+        record = build_record(
+            task,
+            attempt.key,
+            None if entry is None else whole_graph(self._instance, entry, task.key),
+            self._settings,
+            [step_without_hash(task.name, "output")],
+            job=self._run.job_name,
+            started_at=attempt.started_at,
+            ended_at=attempt.ended_at,
+            error=mask_text(attempt.error or "unknown error"),
+        )
+        return with_dagster(record, step_status=attempt.outcome)
+
+    def _group(self, step: StepKey, key: AssetKey) -> str:
+        known = LEDGER.group_of(step.run_id, key) or self._group_of(key)
+        return known or latest_package(self._instance, key) or "default"
+
+    def _save(self, record: RunRecord, settings: ReceiptSettings) -> str | None:
+        try:
+            return RecordStore(settings.root).save(record)
+        except UbunyeError as e:
+            self._warn(f"ubunye: the record of {record.task_path} was not mirrored: {e}")
+            return None
+
+    def _observe(
+        self, key: AssetKey, partitions: Iterable[str], attempt: Attempt, record: RunRecord, path: str | None
+    ) -> None:
+        shown: dict[str, MetadataValue] = {
+            keys.ERROR: MetadataValue.text(record.error or ""),
+            keys.RECEIPT: MetadataValue.json(compact_receipt(record, path)),
+        }
+        if path is not None:
+            shown[keys.RECORD_PATH] = MetadataValue.path(path)
+        again = " and is tried again" if attempt.retried else ""
+        for partition in list(partitions)[:_MAX_OBSERVATIONS] or (None,):
+            upstream.report_observation(
+                self._instance,
+                self._run,
+                attempt.key.step_key,
+                AssetObservation(
+                    asset_key=key,
+                    partition=partition,
+                    description=f"{asset_name(key)} was not materialized{again}: {record.error}",
+                    metadata=shown,
+                ),
+            )

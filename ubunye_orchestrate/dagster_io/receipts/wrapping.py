@@ -1,0 +1,189 @@
+"""``with_receipts``: from an IO manager in any form, or a whole project, to the same with receipts."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, overload
+
+from dagster import (
+    AssetKey,
+    AssetsDefinition,
+    AssetSpec,
+    ConfigurableIOManagerFactory,
+    Definitions,
+    IOManager,
+    IOManagerDefinition,
+    JobDefinition,
+    ResourceDefinition,
+)
+
+from ubunye_orchestrate.dagster_io import upstream
+from ubunye_orchestrate.dagster_io.receipts.closing import GroupOf
+from ubunye_orchestrate.dagster_io.receipts.code_links import with_code_link
+from ubunye_orchestrate.dagster_io.receipts.policies import policy_in
+from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
+from ubunye_orchestrate.dagster_io.receipts.wrapper import (
+    ReceiptsIOManagerDefinition,
+    ReceiptsMixin,
+    WritesReceipts,
+)
+from ubunye_orchestrate.errors import ConfigurationError
+from ubunye_orchestrate.expectations.rules import rules_in
+
+__all__ = ["with_receipts"]
+
+_DEFAULT_KEY = "io_manager"
+
+
+@overload
+def with_receipts(target: Definitions, receipts: Receipts | None = None) -> Definitions: ...
+@overload
+def with_receipts(
+    target: type[ConfigurableIOManagerFactory[Any]], receipts: Receipts | None = None
+) -> type[ConfigurableIOManagerFactory[Any]]: ...
+@overload
+def with_receipts(target: Any, receipts: Receipts | None = None) -> IOManagerDefinition: ...
+def with_receipts(target: Any, receipts: Receipts | None = None) -> Any:
+    """Return an IO manager with receipts, of the same configuration; of ``Definitions``, every one in it.
+
+    ``target`` is an IO manager as an instance, a configurable class, ``configure_at_launch(…)``, or a
+    definition (``@io_manager``); or a project's ``Definitions``, where a missing default IO manager is added.
+    ``receipts`` says where records go, by default what the environment says; of a project also its own
+    ``Receipts`` resource, and each asset's page gets a link to its code. What writes receipts already is
+    returned as it is. Raises ConfigurationError for anything else, for a second ``receipts`` around the
+    first, and for rules or a policy in an asset's metadata that no run could use.
+    """
+    if isinstance(target, Definitions):
+        return _wrap_project(target, receipts)
+    if isinstance(target, type) and issubclass(target, ConfigurableIOManagerFactory):
+        return _wrap_class(target, receipts)
+    return _wrap(target, receipts, lambda key: None)
+
+
+def _wrap(target: object, receipts: Receipts | None, group_of: GroupOf) -> Any:
+    if _writes_receipts(target):
+        if receipts is not None:
+            raise ConfigurationError(
+                f"{_name_of(target)} writes receipts already; expected an IO manager without. Give the "
+                "receipts where it is made, and take with_receipts(…, receipts=…) away"
+            )
+        return target
+    definition = _definition_of(target)
+    if definition is None:
+        raise ConfigurationError(
+            f"with_receipts got {_name_of(target)}; expected an IO manager (an instance, a configurable "
+            "class, a definition) or Definitions; for a class that is not configurable write "
+            "with_receipts(ThatClass(...))"
+        )
+    return ReceiptsIOManagerDefinition(
+        definition, (receipts or Receipts()).settings, _name_of(target), group_of
+    )
+
+
+def _wrap_class(
+    target: type[ConfigurableIOManagerFactory[Any]], receipts: Receipts | None
+) -> type[ConfigurableIOManagerFactory[Any]]:
+    if issubclass(target, WritesReceipts):
+        return target
+    body = {
+        "__module__": target.__module__,
+        "__doc__": target.__doc__,
+        "receipts_settings": lambda self: receipts or Receipts(),
+    }
+    return type(target.__name__, (ReceiptsMixin, target), body)
+
+
+def _wrap_project(project: Definitions, receipts: Receipts | None) -> Definitions:
+    for asset in project.assets or ():
+        if isinstance(asset, AssetsDefinition | AssetSpec):
+            _refuse_what_no_run_could_use(asset)
+    resources = dict(project.resources or {})
+    chosen = receipts or next((r for r in resources.values() if isinstance(r, Receipts)), None)
+    resources.setdefault(_DEFAULT_KEY, upstream.default_io_manager())
+
+    # The groups are looked up when a step fails before anything else is known of it.
+    @cache
+    def groups() -> Mapping[AssetKey, str]:
+        return {spec.key: spec.group_name or "default" for spec in wrapped.resolve_all_asset_specs()}
+
+    def group_of(key: AssetKey) -> str | None:
+        return groups().get(key)
+
+    # Assets of one job must share one definition, by identity: each is wrapped once.
+    made: dict[int, Any] = {}
+
+    def wrap_all(given: Mapping[str, Any]) -> dict[str, Any]:
+        for value in given.values():
+            if id(value) not in made:
+                made[id(value)] = _wrap_resource(value, chosen, group_of)
+        return {name: made[id(value)] for name, value in given.items()}
+
+    wrapped = upstream.replace_definitions(
+        project,
+        resources=wrap_all(resources),
+        assets=[with_code_link(_with_own_resources(asset, wrap_all)) for asset in project.assets or ()],
+        jobs=[_with_own_resources(job, wrap_all) for job in project.jobs or ()],
+    )
+    return wrapped
+
+
+def _refuse_what_no_run_could_use(asset: AssetsDefinition | AssetSpec) -> None:
+    """Raise ConfigurationError for rules or a policy in metadata that a run would fail at, or pass over."""
+    specs = [asset] if isinstance(asset, AssetSpec) else asset.specs
+    for spec in specs:
+        rules_in(spec.metadata, spec.key.to_user_string())
+        policy_in(spec.metadata, spec.key)
+
+
+def _wrap_resource(value: Any, receipts: Receipts | None, group_of: GroupOf) -> Any:
+    if isinstance(value, type) or _writes_receipts(value) or _definition_of(value) is None:
+        return value
+    return _wrap(value, receipts, group_of)
+
+
+def _with_own_resources(definition: Any, wrap_all: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:
+    """Wrap the IO managers that an asset or a job brings along itself, which win over the project's."""
+    if not isinstance(definition, AssetsDefinition | JobDefinition):
+        return definition
+    own = dict(definition.resource_defs)
+    wrapped = wrap_all(own)
+    if all(wrapped[name] is own[name] for name in own):
+        return definition
+    if isinstance(definition, JobDefinition):
+        return upstream.replace_resources(definition, wrapped)
+    return upstream.replace_resources(definition, wrapped)
+
+
+def _definition_of(target: object) -> IOManagerDefinition | None:
+    """Return the definition of an IO manager in any form; None for what is none."""
+    if isinstance(target, IOManagerDefinition):
+        return target
+    make = getattr(target, "get_resource_definition", None)
+    if make is not None and not isinstance(target, type):
+        definition = make()
+        return definition if isinstance(definition, IOManagerDefinition) else None
+    if isinstance(target, IOManager):
+        return IOManagerDefinition.hardcoded_io_manager(target)
+    return None
+
+
+def _writes_receipts(target: object) -> bool:
+    if isinstance(target, WritesReceipts):
+        return True
+    made_by = getattr(target, "resource_cls", None) or getattr(target, "configurable_resource_cls", None)
+    return inspect.isclass(made_by) and issubclass(made_by, WritesReceipts)
+
+
+def _name_of(target: object) -> str:
+    """Return how records call an IO manager: the class of the user, not Dagster's around it."""
+    for attribute in ("resource_cls", "configurable_resource_cls"):
+        made_by = getattr(target, attribute, None)
+        if inspect.isclass(made_by):
+            return made_by.__name__
+    if isinstance(target, type):
+        return target.__name__
+    if isinstance(target, ResourceDefinition):
+        return getattr(target, "__name__", type(target).__name__)
+    return type(target).__name__
