@@ -123,7 +123,7 @@ class Lab:
         """Set the clock of whoever writes records."""
         moved = SimpleNamespace(time=lambda: time.time() + seconds, perf_counter=time.perf_counter)
         for module in ("writer", "tasks"):
-            self.monkeypatch.setattr(f"ubunye_orchestrate.dagster_io.{module}.time", moved)
+            self.monkeypatch.setattr(f"ubunye_orchestrate.dagster_io.receipts.{module}.time", moved)
 
     def assets(self) -> list[Any]:
         """Import the project as it is now."""

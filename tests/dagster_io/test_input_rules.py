@@ -232,7 +232,10 @@ def test_what_an_asset_reads_by_itself(good: bool, project: Project) -> None:
     assert found == [("source_id_not_null", good), *([("row_count", True)] if good else [])]
 
 
-@pytest.mark.parametrize("broken", ["upstream.step_outputs", "expecting._hold_input", "expecting._evaluated"])
+@pytest.mark.parametrize(
+    "broken",
+    ["upstream.step_outputs", "receipts.expecting._hold_input", "receipts.expecting._evaluated"],
+)
 def test_a_fault_of_ours_fails_no_run_and_nothing_counts_as_checked(
     broken: str, manager: Any, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

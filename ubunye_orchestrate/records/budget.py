@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
+import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -79,13 +82,16 @@ class BudgetedStream(Iterator[Any]):
 def fingerprint_within(frame: object, naive_timestamps: str, budget: HashBudget) -> Fingerprint:
     """Return the fingerprint of a frame as ``hashing.fingerprint`` does, unless the budget is spent first.
 
-    A Spark frame is hashed by Spark, in one piece: no budget bounds it.
+    Of a Spark frame so many rows are counted before it is hashed, and the query that hashes it is cancelled
+    when its time is over.
     """
     from ubunye_orchestrate.hashing.api import fingerprint
     from ubunye_orchestrate.hashing.frames import arrow_stream, known_row_count, native, spark
 
-    if budget == NO_BUDGET or spark.recognises(native(frame)):
+    if budget == NO_BUDGET:
         return fingerprint(frame, naive_timestamps=naive_timestamps)
+    if spark.recognises(native(frame)):
+        return _spark_within(native(frame), naive_timestamps, budget)
     started = time.perf_counter()
     rows = None
     try:
@@ -102,6 +108,53 @@ def fingerprint_within(frame: object, naive_timestamps: str, budget: HashBudget)
     except Exception as e:  # noqa: BLE001 - as hashing.fingerprint, which never raises for what a frame holds
         reason = str(e) if isinstance(e, HashError) else f"{type(e).__name__}: {e}"
         return _without_hash(reason, rows, time.perf_counter() - started)
+
+
+def _spark_within(frame: Any, naive_timestamps: str, budget: HashBudget) -> Fingerprint:
+    from ubunye_orchestrate.hashing.api import fingerprint
+
+    started = time.perf_counter()
+    if budget.rows is not None:
+        try:
+            counted = frame.limit(budget.rows + 1).count()
+        except Exception:  # noqa: BLE001 - the query of the hash meets it too, and has the words for it
+            counted = 0
+        refused = budget.refuses(counted, 0.0)
+        if refused is not None:
+            return _without_hash(refused, None, time.perf_counter() - started)
+    with _cancelled_after(frame.sparkSession, budget.seconds):
+        hashed = fingerprint(frame, naive_timestamps=naive_timestamps)
+    seconds = time.perf_counter() - started
+    refused = budget.refuses(0, seconds)
+    if hashed.data_hash is None and refused is not None:
+        return _without_hash(refused, None, seconds)
+    return hashed
+
+
+@contextmanager
+def _cancelled_after(session: Any, seconds: float | None) -> Iterator[None]:
+    """Cancel the queries that this thread starts in the block when the seconds are over."""
+    if seconds is None:
+        yield
+        return
+    # A classic session finds its tags by the thread that asks; its context finds them from any.
+    classic = ".connect." not in type(session).__module__
+    if classic:
+        add, remove, cancel = (
+            getattr(session.sparkContext, name) for name in ("addJobTag", "removeJobTag", "cancelJobsWithTag")
+        )
+    else:
+        add, remove, cancel = session.addTag, session.removeTag, session.interruptTag
+    tag = f"ubunye-{uuid.uuid4().hex}"
+    timer = threading.Timer(seconds, cancel, [tag])
+    timer.daemon = True
+    add(tag)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        remove(tag)
 
 
 def _portions(batches: Iterable[Any]) -> Iterator[Any]:

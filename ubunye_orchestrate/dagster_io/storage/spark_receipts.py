@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from ubunye_orchestrate.dagster_io.receipts.values import combined, not_hashed
 from ubunye_orchestrate.dagster_io.receipts.writer import Scope, TableRead, TableStored
 from ubunye_orchestrate.dagster_io.storage.forms import Form
 from ubunye_orchestrate.dagster_io.storage.spark_places import Part, Place, Rows, Stored
-from ubunye_orchestrate.hashing.api import fingerprint
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.records.model import StepRecord
 from ubunye_orchestrate.records.steps import step_from_fingerprint
 
-__all__ = ["table_read", "table_stored"]
+__all__ = ["HashRows", "table_read", "table_stored"]
+
+HashRows: TypeAlias = Callable[[Any], Fingerprint]
+"""Hashes a frame, within the settings' budget."""
 
 
 def table_stored(
@@ -25,14 +27,14 @@ def table_stored(
     partitioned: bool,
     append: bool,
     hash_table: bool,
-    naive_timestamps: str,
+    hash_rows: HashRows,
     location: str,
     columns: Sequence[str],
     is_file: bool,
 ) -> TableStored:
     """Hash what was stored, each partition alone, and return it for the receipt.
 
-    ``name`` is the asset's in its record; ``location`` is where all of it is.
+    ``hash_rows`` hashes a frame. ``name`` is the asset's in its record; ``location`` is where all of it is.
     """
     whole: dict[str | None, Fingerprint] = {}
     added: dict[str | None, Fingerprint] = {}
@@ -43,10 +45,10 @@ def table_stored(
             key = alone.keys[0] if alone.keys else None
             rows = alone.rows if len(part.keys) > 1 else None
             if append:
-                of_part = _fingerprint(one.frame, one, rows, naive_timestamps)
+                of_part = _fingerprint(one.frame, one, rows, hash_rows)
                 added[key] = of_part if rows is not None else _as_counted(of_part, one)
             if not append or hash_table:
-                whole[key] = _fingerprint(one.whole if append else one.frame, one, rows, naive_timestamps)
+                whole[key] = _fingerprint(one.whole if append else one.frame, one, rows, hash_rows)
             versions[key] = one.version
             if key is not None:
                 locations[key] = part.place.shown
@@ -125,10 +127,10 @@ def table_read(
     )
 
 
-def _fingerprint(frame: Any, stored: Stored, rows: Rows | None, naive_timestamps: str) -> Fingerprint:
+def _fingerprint(frame: Any, stored: Stored, rows: Rows | None, hash_rows: HashRows) -> Fingerprint:
     if frame is None:
         return not_hashed(stored.note or "not hashed")
-    return fingerprint(frame if rows is None else rows.of(frame), naive_timestamps=naive_timestamps)
+    return hash_rows(frame if rows is None else rows.of(frame))
 
 
 def _as_counted(added: Fingerprint, stored: Stored) -> Fingerprint:

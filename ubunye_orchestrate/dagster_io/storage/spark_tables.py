@@ -38,8 +38,9 @@ from ubunye_orchestrate.dagster_io.storage.spark_places import (
 )
 from ubunye_orchestrate.dagster_io.storage.spark_receipts import table_read, table_stored
 from ubunye_orchestrate.errors import StorageError
-from ubunye_orchestrate.hashing.api import fingerprint
+from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.hashing.frames import native
+from ubunye_orchestrate.records.budget import fingerprint_within
 from ubunye_orchestrate.records.paths import task_name_for_asset
 from ubunye_orchestrate.records.settings import ReceiptSettings
 
@@ -128,7 +129,7 @@ class SparkTables(IOManager, WritesReceipts):
                 partitioned=context.has_asset_partitions,
                 append=append,
                 hash_table=self._hash_table,
-                naive_timestamps=self._settings.naive_timestamps,
+                hash_rows=self._hash,
                 location=self._place(context).shown,
                 columns=list(frame.columns),
                 is_file=self._database is None,
@@ -259,6 +260,9 @@ class SparkTables(IOManager, WritesReceipts):
             frames = {None: reduce(lambda a, b: a.unionByName(b), frames.values())}
         return frames, versions
 
+    def _hash(self, frame: Any) -> Fingerprint:
+        return fingerprint_within(frame, self._settings.naive_timestamps, self._settings.budget)
+
     def _note_input(
         self,
         context: InputContext,
@@ -273,9 +277,7 @@ class SparkTables(IOManager, WritesReceipts):
         if known is not None:
             hashed = known.fingerprint
         elif self._settings.hash_inputs:
-            zone = self._settings.naive_timestamps
-            prints = {name or "": fingerprint(v, naive_timestamps=zone) for name, v in values.items()}
-            hashed = combined(prints)
+            hashed = combined({name or "": self._hash(value) for name, value in values.items()})
         at_hash = {
             place: version if version["kind"] == "delta" else self._storage.resolve(self._session(), place)
             for place, version in versions.items()
