@@ -176,7 +176,7 @@ def test_a_fault_of_the_hash_never_fails_the_run(
         run.wrote("out", FRAME)
     assert run.record is not None
     assert run.record.outputs[0].hash_error == "hashing failed; see the log"
-    assert "Traceback" in caplog.text
+    assert any(record.exc_info for record in caplog.records)
 
 
 def test_the_backend_is_the_first_frames(recorder: LineageRecorder) -> None:
