@@ -143,14 +143,14 @@ def test_an_input_says_when_its_files_moved_between_the_reading_and_the_hash(
         return source
 
     project.run([source], manager)
-    hashed = spark_tables.fingerprint
+    hashed = spark_tables.fingerprint_within
 
-    def move_first(frame: Any, **options: Any) -> Any:
+    def move_first(frame: Any, *within: Any) -> Any:
         spark.range(5).write.mode("append").parquet(str(base / "source"))
-        return hashed(frame, **options)
+        return hashed(frame, *within)
 
     project.run([taken, source], manager, selection=[taken])
-    monkeypatch.setattr(spark_tables, "fingerprint", move_first)
+    monkeypatch.setattr(spark_tables, "fingerprint_within", move_first)
     project.run([taken, source], manager, selection=[taken])
     moved, still = (record.inputs[0] for record in project.mirrored("taken"))
     assert still.source_changed is False

@@ -134,12 +134,11 @@ def _spark_within(frame: Any, naive_timestamps: str, budget: HashBudget) -> Fing
 @contextmanager
 def _cancelled_after(session: Any, seconds: float | None) -> Iterator[None]:
     """Cancel the queries that this thread starts in the block when the seconds are over."""
-    # Classic sessions have it from Spark 4 on, and tags that cancel: in 3.5 the query goes on.
-    if seconds is None or not hasattr(session, "interruptTag"):
-        yield
-        return
     # A classic session finds its tags by the thread that asks; its context finds them from any.
     classic = ".connect." not in type(session).__module__
+    if seconds is None or (classic and int(session.version.split(".")[0]) < 4):  # in 3.5 the query goes on
+        yield
+        return
     if classic:
         add, remove, cancel = (
             getattr(session.sparkContext, name) for name in ("addJobTag", "removeJobTag", "cancelJobsWithTag")
