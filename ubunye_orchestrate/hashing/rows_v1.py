@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +21,17 @@ from ubunye_orchestrate.hashing.fingerprint import METHOD
 __all__ = ["LaneSums", "data_hash", "lane_sums_of_lines", "schema_hash"]
 
 _MODULUS = 2**64
-_DIGEST_BYTES = 32
+_WORDS_OF_DIGEST = 4
 _COPIED_BYTES = 2**20
-_LINES_AT_ONCE = 512  # their bytes and digests stay in the processor's cache
+_LINES_AT_ONCE = 1024  # their bytes and digests stay in the processor's cache
+_OF_LINES: dict[
+    pa.DataType, tuple[pa.DataType, np.dtype[Any]]
+] = {  # the type of the same bytes, and that of the offsets
+    pa.large_string(): (pa.large_binary(), np.dtype(np.int64)),
+    pa.large_binary(): (pa.large_binary(), np.dtype(np.int64)),
+    pa.string(): (pa.binary(), np.dtype(np.int32)),
+    pa.binary(): (pa.binary(), np.dtype(np.int32)),
+}
 
 
 class LaneSums:
@@ -63,35 +72,33 @@ def lane_sums_of_lines(
 def _sums_of_array(lines: pa.Array) -> tuple[int, tuple[int, int]]:
     if lines.null_count:
         raise ValueError(f"{lines.null_count} of {len(lines)} lines are null; every row has a line")
-    kinds = {
-        pa.large_string(): np.int64,
-        pa.large_binary(): np.int64,
-        pa.string(): np.int32,
-        pa.binary(): np.int32,
-    }
-    if lines.type not in kinds:
+    if lines.type not in _OF_LINES:
         raise TypeError(f"lines of type {lines.type}; expected large_string, large_binary, string or binary")
     if len(lines) == 0:
         return 0, (0, 0)
+    bytes_type, offset_type = _OF_LINES[lines.type]
     _, offsets_buffer, data_buffer = lines.buffers()
-    offsets = np.frombuffer(offsets_buffer, dtype=kinds[lines.type])
-    data = memoryview(data_buffer if data_buffer is not None else b"").cast("B")
+    offsets = np.frombuffer(offsets_buffer, offset_type, len(lines) + 1, lines.offset * offset_type.itemsize)
+    as_bytes = lines.view(bytes_type)
     sha256 = hashlib.sha256
     total = LaneSums()
-    for start in range(lines.offset, lines.offset + len(lines), _LINES_AT_ONCE):
-        stop = min(start + _LINES_AT_ONCE, lines.offset + len(lines))
-        ends = offsets[start : stop + 1]
-        stretch: bytes | memoryview = data[ends[0] : ends[-1]]
-        if len(stretch) <= _COPIED_BYTES:  # slices of bytes are cheaper than of a buffer
-            stretch = bytes(stretch)
-        digests = [sha256(stretch[a:b]).digest() for a, b in pairwise((ends - ends[0]).tolist())]
+    for start in range(0, len(lines), _LINES_AT_ONCE):
+        ends = offsets[start : start + _LINES_AT_ONCE + 1]
+        if ends[-1] - ends[0] <= _COPIED_BYTES:  # Arrow's copies are cheaper than slices of its buffer
+            stretch = as_bytes.slice(start, _LINES_AT_ONCE).to_numpy(zero_copy_only=False)
+            digests = [sha256(line).digest() for line in stretch.tolist()]
+            del stretch  # before the next is made
+        else:
+            data = memoryview(data_buffer).cast("B")
+            digests = [sha256(data[a:b]).digest() for a, b in pairwise(ends.tolist())]
         total.add_sums(*_sums_of_digests(digests))
     return total.rows, total.sums
 
 
 def _sums_of_digests(digests: list[bytes]) -> tuple[int, tuple[int, int]]:
-    words = np.frombuffer(b"".join(digests), dtype=">u8").reshape(-1, _DIGEST_BYTES // 8)
-    a, b = words[:, :2].sum(axis=0, dtype=np.uint64).tolist()  # unsigned addition wraps at 2**64
+    words = np.frombuffer(b"".join(digests), ">u8")
+    # One lane at a time: twice as fast as both. Unsigned addition wraps at 2**64.
+    a, b = (words[lane::_WORDS_OF_DIGEST].sum(dtype=np.uint64).item() for lane in (0, 1))
     return len(digests), (a, b)
 
 
