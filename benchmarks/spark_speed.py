@@ -23,9 +23,9 @@ from ubunye.adapters.spark.content_hash import fingerprint_spark as engine_finge
 
 from benchmarks import tables
 from ubunye_orchestrate.hashing.spark import fingerprint_spark
-from ubunye_orchestrate.hashing.spark.aggregate import lines_of
-from ubunye_orchestrate.hashing.spark.lanes import lanes_by_sql, lanes_of
-from ubunye_orchestrate.hashing.spark.lines import columns_of
+from ubunye_orchestrate.hashing.spark.catalyst import catalyst_of
+from ubunye_orchestrate.hashing.spark.digests import rows_to_digests
+from ubunye_orchestrate.hashing.spark.lines import columns_of, line_of
 from ubunye_orchestrate.hashing.spark.session import json_writer
 from ubunye_orchestrate.hashing.spark.types import spark_columns
 
@@ -84,18 +84,21 @@ def _compare(session: SparkSession, name: str, frame: DataFrame, rounds: int) ->
 def _parts(session: SparkSession, frame: DataFrame) -> dict[str, Work]:
     """What our hash is made of, each with what comes before it."""
     writer = json_writer(session)
-    columns = columns_of(spark_columns(frame.schema), writer)
+    columns = spark_columns(frame.schema)
+    line = line_of(columns_of(columns, writer, by_name=True), writer).text
 
     def to_nothing(make: Callable[[], DataFrame]) -> Work:
         return lambda: make().write.format("noop").mode("overwrite").save()
 
     return {
         "reading": to_nothing(lambda: frame.select("*")),
-        "reading and lines": to_nothing(lambda: lines_of(frame, columns, writer).frame),
-        "reading, lines and lanes by SQL": to_nothing(
-            lambda: lanes_by_sql(lines_of(frame, columns, writer).frame, ())
+        "reading and lines": to_nothing(lambda: frame.selectExpr(line)),
+        "reading, lines and digests": to_nothing(
+            lambda: rows_to_digests(frame, columns, writer, catalyst_of(frame)).frame
         ),
-        "reading, lines and lanes": to_nothing(lambda: lanes_of(lines_of(frame, columns, writer).frame)),
+        "reading, lines and digests by SQL": to_nothing(
+            lambda: rows_to_digests(frame, columns, writer, None).frame
+        ),
     }
 
 

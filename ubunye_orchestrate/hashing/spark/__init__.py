@@ -1,7 +1,8 @@
 """The hash of a Spark frame, classic or Connect, computed where its rows are.
 
 ``types`` names the columns, ``session`` asks the session how it writes JSON, ``lines`` (with ``values``)
-writes the expression of a row's line, ``aggregate`` (with ``checks``) sums the lanes in one aggregation.
+writes the expression of a row's line, ``digests`` (with ``checks``) has the rows hashed, ``aggregate`` (with
+``lanes``) sums them up in one query.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from ubunye_orchestrate.hashing.frames.timestamps import NTZ
 from ubunye_orchestrate.hashing.rows_v1 import data_hash, schema_hash
 from ubunye_orchestrate.hashing.spark.aggregate import Totals, bad_values, totals
 from ubunye_orchestrate.hashing.spark.failures import reason
-from ubunye_orchestrate.hashing.spark.lines import columns_of
 from ubunye_orchestrate.hashing.spark.session import JsonWriter, json_writer, oldest_java
 from ubunye_orchestrate.hashing.spark.types import SparkType, spark_columns
 
@@ -75,7 +75,7 @@ class _Hashing:
             found = self._totals(columns, oldest_java(writer, self._frame.sparkSession))
         self._rows = found.rows
         if found.equal_keys or found.invalid_text:
-            raise bad_values(self._frame, columns_of(columns, writer), writer)
+            raise bad_values(self._frame, columns, writer)
         self._sums = found.sums
 
     def _look(self) -> tuple[list[tuple[str, SparkType]], JsonWriter]:
@@ -102,12 +102,12 @@ class _Hashing:
 
     def _totals(self, columns: list[tuple[str, SparkType]], writer: JsonWriter) -> Totals:
         try:
-            found = totals(self._frame, columns_of(columns, writer), writer)
+            found = totals(self._frame, columns, writer)
         except HashError as e:
             if not writer.arrow or "No module named 'pyarrow'" not in str(e):
                 raise
             # The executors' Python has nothing but Spark's own.
-            found = totals(self._frame, columns_of(columns, writer), replace(writer, arrow=False))
+            found = totals(self._frame, columns, replace(writer, arrow=False))
         self._path = "+".join(("spark-sql", *found.ways_of_floats))
         return found
 

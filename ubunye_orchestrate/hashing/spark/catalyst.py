@@ -1,8 +1,8 @@
-"""Calls of static Java methods as Spark's own expressions, in classic sessions.
+"""Spark's own expressions, in classic sessions, for what SQL has no function, or only a detour.
 
-SQL has no function for some of what a hash needs, or only a detour: it gives a digest as text alone, and the
-shortest text of a float not at all on an old JVM. Catalyst, in which Spark writes its own functions, calls a
-Java method where SQL calls a function. That is a private interface of Spark, all of it in this module, and
+SQL gives a digest as text alone, a sum that may overflow only in pieces, and the shortest text of a float
+not at all on an old JVM. Catalyst, in which Spark writes its own functions, calls any static Java method,
+and sums modulo 2**64 in every session. That is a private interface of Spark, all of it in this module, and
 only a faster way: without it, the same comes by SQL.
 """
 
@@ -18,6 +18,7 @@ __all__ = ["Catalyst", "catalyst_of"]
 logger = logging.getLogger(__name__)
 
 _INVOKE = "org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke"
+_SUM = "org.apache.spark.sql.catalyst.expressions.aggregate.Sum"
 _DIGESTS = "org.apache.commons.codec.digest.DigestUtils"
 _BYTES = "org.apache.spark.unsafe.types.ByteArray"
 _JSON_NUMBERS = "com.fasterxml.jackson.core.io.NumberOutput"
@@ -37,12 +38,14 @@ def catalyst_of(frame: Any) -> Catalyst | None:
 
 
 class Catalyst:
-    """Columns of calls, each taking SQL for its argument; null for null."""
+    """Columns of such expressions, each taking SQL for its argument; null for null."""
 
     def __init__(self, jvm: Any, is_spark_4: bool) -> None:
         """Look up what is needed in the JVM. Raises (anything) where it is not as known."""
-        self._column_class = type(importlib.import_module("pyspark.sql.functions").expr("null"))
-        self._sql = jvm.org.apache.spark.sql.functions.expr
+        self.sql = importlib.import_module("pyspark.sql.functions").expr
+        """The column of an SQL expression."""
+        self._column_class = type(self.sql("null"))
+        self._java_sql = jvm.org.apache.spark.sql.functions.expr
         self._invoke = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke
         self._to_seq = jvm.PythonUtils.toSeq
         self._nothing = self._to_seq([])
@@ -55,6 +58,8 @@ class Catalyst:
         (constructor,) = class_named(_INVOKE).getConstructors()
         further = constructor.getParameterCount() - 8
         self._properties = [True, True, True, *[jvm.scala.Option.empty()] * further]
+        self._sum = jvm.org.apache.spark.sql.catalyst.expressions.aggregate.Sum
+        self._wrapping = self._mode_of_sums(jvm)
         if is_spark_4:
             columns = jvm.org.apache.spark.sql.classic.ExpressionUtils
             self._expression_of, self._column_of = columns.expression, columns.column
@@ -66,17 +71,27 @@ class Catalyst:
         """Return the column of the SHA-256 of bytes, 32 bytes."""
         return self._column(self._call(_DIGESTS, "sha256", "binary", binary))
 
-    def first_eight_bytes(self, binary: str) -> Any:
-        """Return the column of the integer that the first eight bytes are, big endian."""
-        return self._column(self._call(_BYTES, "getPrefix", "bigint", binary))
+    def sum_of_first_eight_bytes(self, binary: str) -> Any:
+        """Return the aggregate of the integers that the first eight bytes are, big endian, modulo 2**64."""
+        integer = self._call(_BYTES, "getPrefix", "bigint", binary)
+        return self._column(self._sum(integer, self._wrapping).toAggregateExpression())
 
     def shortest_text(self, number: str) -> Any:
         """Return the column of the text of a finite double or float as JDK 19+ writes it, on any JVM."""
         text = self._call(_JSON_NUMBERS, "toString", "java string", number, "true")
         return self._column(self._call(_SPARK_STRING, "fromString", "string", text))
 
+    def _mode_of_sums(self, jvm: Any) -> Any:
+        """Return what tells a sum to wrap where it overflows, whatever the session is set to."""
+        expressions = jvm.org.apache.spark.sql.catalyst.expressions
+        legacy = expressions.EvalMode.withName("LEGACY")
+        modes = (c.getParameterTypes() for c in jvm.java.lang.Class.forName(_SUM).getConstructors())
+        if any("NumericEvalContext" in t.getName() for types in modes for t in types):  # Spark 4.1 and newer
+            return expressions.NumericEvalContext(legacy, False)
+        return legacy
+
     def _call(self, class_name: str, method: str, returns: str, *arguments: Any) -> Any:
-        expressions = [self._expression_of(self._sql(a)) if isinstance(a, str) else a for a in arguments]
+        expressions = [self._expression_of(self._java_sql(a)) if isinstance(a, str) else a for a in arguments]
         return self._invoke(
             self._classes[class_name],
             self._types[returns],

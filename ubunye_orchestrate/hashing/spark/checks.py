@@ -39,6 +39,10 @@ class ValueChecks:
             )
         return any_known(map(self.invalid_text, field_accesses(x, t), t.inside))
 
+    def is_quick(self, t: SparkType) -> bool:
+        """Return whether ``invalid_text`` of a type costs no more than a look through a row's line."""
+        return t.kind == "string" and self._has_validity
+
     def _invalid_text_in_list(self, x: str, item: SparkType) -> str | None:
         # A lambda is interpreted, and all around it no longer compiled: not for what lists mostly hold.
         if item.kind == "string":

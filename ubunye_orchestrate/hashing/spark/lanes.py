@@ -1,51 +1,75 @@
-"""A line to its two lanes: the SHA-256 of its bytes, and the first and second eight of those as integers.
+"""A line to its digest, and all digests to the sums of their lanes: by Spark's own expressions, or by SQL.
 
-By public functions that goes by way of text: the digest in hexadecimal, its halves converted to decimal
-digits, those read as integers. It is a quarter of the cost of a hash, and spared in classic sessions.
+The lanes are the first and second eight bytes of a digest, as integers. By public functions that goes by way
+of text: the digest in hexadecimal, its halves converted to decimal digits, those read as integers; and since
+a sum of them does not fit Spark's integers, and fails in ANSI mode where it overflows, each lane is summed in
+three pieces of 21 and 22 bits: exact up to 2**41 rows, in either mode. Spark's own expressions, which classic
+sessions let us use, do without both.
 """
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ubunye_orchestrate.hashing.spark.catalyst import Catalyst, catalyst_of
+from ubunye_orchestrate.hashing.spark.catalyst import Catalyst
 
-__all__ = ["LANES", "lanes_by_catalyst", "lanes_by_sql", "lanes_of"]
+__all__ = ["digests_of", "sums_of", "totals_of"]
 
-logger = logging.getLogger(__name__)
-
-LANES = ("a", "b")
-"""The columns of the lanes, as signed 64-bit integers."""
+_LANES = ("a", "b")
+_LOW, _MIDDLE = 22, 21  # bits of a lane's pieces; 21 are left for the highest
 
 
-def lanes_of(lines: Any, others: tuple[str, ...] = ()) -> Any:
-    """Return the lanes of the lines in a frame's column ``line`` (null where that is), and other columns.
-
-    By Catalyst where the session lets us, else by SQL; both give the same numbers.
-    """
-    catalyst = catalyst_of(lines)
+def digests_of(frame: Any, line: str, others: Mapping[str, str], catalyst: Catalyst | None) -> Any:
+    """Return a frame's column ``digest``, the SHA-256 of an expression (null where it is), and others."""
     if catalyst is None:
-        return lanes_by_sql(lines, others)
-    try:
-        return lanes_by_catalyst(lines, others, catalyst)
-    except Exception:
-        logger.debug("Spark does not take its own expressions from us; hashing by SQL", exc_info=True)
-        return lanes_by_sql(lines, others)
+        # As bytes: to cut a string, Spark counts its characters.
+        digest = f"cast(sha2({line}, 256) as binary) as digest"
+        return frame.selectExpr(digest, *(f"{x} as {name}" for name, x in others.items()))
+    digests = catalyst.sha256(f"cast({line} as binary)").alias("digest")
+    return frame.select(digests, *(catalyst.sql(x).alias(name) for name, x in others.items()))
 
 
-def lanes_by_sql(lines: Any, others: tuple[str, ...]) -> Any:
-    """Return what ``lanes_of`` does, by public functions."""
-    # Of bytes: to cut a string, Spark counts its characters.
-    digests = lines.selectExpr("cast(sha2(line, 256) as binary) as digest", *others)
-    digits = (f"cast(substring(digest, {start}, 16) as string)" for start in (1, 17))
-    lanes = [f"cast(conv({d}, 16, -10) as bigint) as {lane}" for lane, d in zip(LANES, digits, strict=True)]
-    return digests.selectExpr(*lanes, *others)
+def sums_of(digests: Any, counts: Sequence[str], catalyst: Catalyst | None) -> Any:
+    """Return one row of aggregates and, after them, the sums of the lanes of the column ``digest``.
 
-
-def lanes_by_catalyst(lines: Any, others: tuple[str, ...], catalyst: Catalyst) -> Any:
-    """Return what ``lanes_of`` does, by Spark's own expressions."""
-    digests = lines.withColumn("digest", catalyst.sha256("cast(line as binary)"))
+    To be read by ``totals_of``.
+    """
+    if catalyst is None:
+        counted = [name for name in digests.columns if name != "digest"]
+        digits = (f"cast(substring(digest, {start}, 16) as string)" for start in (1, 17))
+        integers = (f"cast(conv({d}, 16, -10) as bigint) as {n}" for n, d in zip(_LANES, digits, strict=True))
+        lanes = digests.selectExpr("digest", *integers, *counted)
+        return lanes.selectExpr(*counts, *(f"sum({piece})" for piece in _pieces()))
     halves = "digest", "substring(digest, 9, 8)"
-    lanes = (catalyst.first_eight_bytes(half).alias(lane) for lane, half in zip(LANES, halves, strict=True))
-    return digests.select(*lanes, *others)
+    return digests.select(*map(catalyst.sql, counts), *map(catalyst.sum_of_first_eight_bytes, halves))
+
+
+def totals_of(row: Sequence[int | None], counts: int) -> tuple[list[int], tuple[int, int]]:
+    """Return what a row of ``sums_of`` says: so many aggregates, and the lanes' sums modulo 2**64.
+
+    What is null, as a sum of no rows is, counts as 0.
+    """
+    numbers = [number or 0 for number in row]
+    sums = numbers[counts:]
+    if len(sums) == len(_LANES):
+        a, b = sums
+    else:
+        a, b = _put_together(*sums[:3]), _put_together(*sums[3:])
+    return numbers[:counts], (a % 2**64, b % 2**64)
+
+
+def _pieces() -> list[str]:
+    return [
+        piece
+        for lane in _LANES
+        for piece in (
+            f"{lane} & {2**_LOW - 1}",
+            f"shiftrightunsigned({lane}, {_LOW}) & {2**_MIDDLE - 1}",
+            f"shiftrightunsigned({lane}, {_LOW + _MIDDLE})",
+        )
+    ]
+
+
+def _put_together(low: int, middle: int, high: int) -> int:
+    return low + (middle << _LOW) + (high << (_LOW + _MIDDLE))

@@ -23,7 +23,7 @@ __all__ = ["Column", "Line", "columns_of", "line_of"]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a frame whose columns have been renamed by their place."""
+    """A column of a frame, and what an expression calls it."""
 
     name: str
     """Its own name."""
@@ -31,7 +31,8 @@ class Column:
     type: SparkType
 
     place: str
-    """The name that it has been given: Spark cannot tell names that differ only in case, or hold a dot."""
+    """Its own name in backquotes; or its place (``c0`` and so on), by which the frame's columns have been
+    renamed where Spark could not tell their names, such as those that differ only in case."""
 
     accessible: str
     """An expression of it whose fields can be named, as ``accessible_type`` says."""
@@ -53,8 +54,12 @@ class Line:
     """Whether this row's line may have some; None where no row's has."""
 
 
-def columns_of(columns: list[tuple[str, SparkType]], writer: JsonWriter) -> list[Column]:
+def columns_of(
+    columns: list[tuple[str, SparkType]], writer: JsonWriter, *, by_name: bool = False
+) -> list[Column]:
     """Place the columns of a frame, and return them sorted by name (by code point).
+
+    ``by_name`` leaves them their names, which must then be such as ``types.can_be_named`` admits.
 
     Raises HashError for a user-defined type where its storage would have to be looked into.
     """
@@ -67,7 +72,7 @@ def columns_of(columns: list[tuple[str, SparkType]], writer: JsonWriter) -> list
                 column=name,
                 type_name=t.name,
             )
-        place = f"c{n}"
+        place = f"`{name}`" if by_name else f"c{n}"
         if t.accessible:
             placed.append(Column(name, t, place, place, t))
         else:

@@ -8,6 +8,7 @@ planned: no job runs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -66,6 +67,9 @@ class JsonWriter:
     spark_version: int
     """Spark's major version."""
 
+    one_jvm: bool
+    """Whether the executors are the driver: such a session's writer is that of every row."""
+
 
 _asked: WeakKeyDictionary[Any, dict[str, JsonWriter]] = WeakKeyDictionary()
 
@@ -103,6 +107,7 @@ def _ask(session: Any) -> JsonWriter:
         java_method=not floats_are_right and _has_java_method(session),
         arrow=True,
         spark_version=int(session.version.split(".")[0]),
+        one_jvm=re.fullmatch(r"local(\[.*\])?", session.conf.get("spark.master", "")) is not None,
     )
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ubunye_orchestrate.errors import HashError
 from ubunye_orchestrate.hashing.types import quoted_name
 
-__all__ = ["SparkType", "spark_columns"]
+__all__ = ["SparkType", "can_be_named", "spark_columns"]
 
 # Class of the pyspark type -> (canonical name, type name in Spark SQL).
 _FLAT = {
@@ -81,9 +81,7 @@ class SparkType:
         Spark resolves a field without regard to case unless the session says otherwise, and so cannot tell
         ``a`` from ``A``. A field's declared default stays with it under its own name, not under another.
         """
-        plain = all(name.isascii() and name.isidentifier() for name in self.fields)
-        distinct = len({name.lower() for name in self.fields}) == len(self.fields)
-        return plain and distinct and all(t.accessible and not t.has_default for t in self.inside)
+        return can_be_named(self.fields) and all(t.accessible and not t.has_default for t in self.inside)
 
     def cast(self) -> SparkType:
         """Return the type that a value has once it is cast to ``sql``: the same but for the accessors."""
@@ -92,6 +90,15 @@ class SparkType:
             inside=tuple(replace(t.cast(), has_default=False) for t in self.inside),
             accessors=tuple(f"f{n}" for n in range(len(self.fields))),
         )
+
+
+def can_be_named(names: Sequence[str]) -> bool:
+    """Return whether each name, in backquotes, names one thing in every session.
+
+    Some compare names without regard to case, some take what is in backquotes for a regular expression.
+    """
+    plain = all(name.isascii() and name.isidentifier() for name in names)
+    return plain and len({name.lower() for name in names}) == len(names)
 
 
 def spark_columns(schema: Any) -> list[tuple[str, SparkType]]:
