@@ -290,6 +290,7 @@ def test_newest_of_asset(project_on_disk: Project, project: Project) -> None:
         after = here.fetch_materializations(AssetKey("one"), limit=2).records
         assert len(after) == 1
         assert upstream.newest_of_asset(here, AssetKey("one")) in (None, (upstream.asset_event(after[0]), 0))
+        upstream.close_log(here)
 
 
 def test_on_events(instance: DagsterInstance) -> None:

@@ -140,6 +140,8 @@ def close_run(
         return
     with harmless(log, "closing the records of finished steps"):
         close_steps(context.instance, context.run, settings(), log.warning, group_of)
+    with harmless(log, "closing the event log"):
+        upstream.close_log(context.instance)
 
 
 def close_steps(

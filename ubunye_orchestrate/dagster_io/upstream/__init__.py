@@ -27,6 +27,7 @@ from ubunye_orchestrate.dagster_io.upstream.events import (
     planned_asset,
     report_observation,
 )
+from ubunye_orchestrate.dagster_io.upstream.open_log import close_log
 from ubunye_orchestrate.dagster_io.upstream.project import (
     Job,
     LegacyAssets,
@@ -85,6 +86,7 @@ __all__ = [
     "assets_of_step",
     "attempt_of",
     "check_evaluation_on",
+    "close_log",
     "compute_function",
     "context_to_load",
     "default_io_manager",

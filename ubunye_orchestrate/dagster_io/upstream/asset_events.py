@@ -9,6 +9,7 @@ Dagster. Any other storage is asked by its public methods. Both ways give the sa
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -29,6 +30,8 @@ from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from dagster._core.storage.legacy_storage import LegacyEventLogStorage
 from dagster._serdes import deserialize_value
 from pydantic_core import from_json, to_json
+
+from ubunye_orchestrate.dagster_io.upstream.open_log import ask_sqlite_log, sqlite_log_of
 
 __all__ = [
     "AssetEvent",
@@ -56,9 +59,8 @@ _ABOUT = {"StepMaterializationData": "materialization", "AssetObservationData": 
 # be compiled anew for each of Dagster's connections.
 _NEWEST = """
 SELECT
-    (SELECT max(id) FROM event_logs
-        WHERE asset_key = :key AND dagster_event_type = 'ASSET_OBSERVATION') AS observed,
-    (SELECT asset_details FROM asset_keys WHERE asset_key = :key) AS details,
+    (SELECT max(id) FROM event_logs WHERE asset_key = :key AND dagster_event_type = 'ASSET_OBSERVATION'),
+    (SELECT asset_details FROM asset_keys WHERE asset_key = :key),
     newest.id, newest.event
 FROM (SELECT 1 AS one) alone LEFT JOIN (
     SELECT id, event FROM event_logs
@@ -108,22 +110,27 @@ def newest_of_asset(
 
     One look at a database. By the public methods they are four connections to it, each of which costs SQLite
     more than the answer. None where the log is no database as Dagster lays it out, or the asset was wiped:
-    the public methods know what to do then.
+    the public methods know what to do then. A database of SQLite stays open: who asks calls ``close_log``.
     """
-    storage = _database_of(instance)
+    files = sqlite_log_of(instance)
+    storage = _database_of(instance) if files is None else files
     if storage is None:
         return None
     asked = {"key": key.to_string()} | ({} if partition is None else {"partition": partition})
     query = _NEWEST.format(of_partition="" if partition is None else " AND partition = :partition")
     try:
-        with storage.index_connection() as connection:
-            row = connection.execute(sqlalchemy.text(query), asked).one()
-    except sqlalchemy.exc.SQLAlchemyError:  # tables of another version
+        if files is not None:
+            (row,) = ask_sqlite_log(files, query, asked)
+        else:
+            with storage.index_connection() as connection:
+                row = connection.execute(sqlalchemy.text(query), asked).one()
+    except (sqlalchemy.exc.SQLAlchemyError, sqlite3.Error):  # tables of another version
         return None
-    if row.details is not None:
+    observed, details, storage_id, event = row
+    if details is not None:
         return None
-    newest = None if row.id is None else _event_of_row(row.id, key.to_string(), row.event)
-    return NewestOfAsset(newest, row.observed or 0)
+    newest = None if storage_id is None else _event_of_row(storage_id, key.to_string(), event)
+    return NewestOfAsset(newest, observed or 0)
 
 
 def materializations_after(instance: DagsterInstance, storage_id: int, limit: int) -> Sequence[AssetEvent]:
