@@ -6,6 +6,9 @@ at rows one by one, nested types included.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
 import pyarrow as pa
 import pyarrow.types as pat
 
@@ -26,23 +29,23 @@ from ubunye_orchestrate.hashing.types import canonical_columns
 
 __all__ = ["batch_lines", "lines_of_columns", "texts_of"]
 
-# The type is one of these, or nested, or not in rows-v1 (which canonical_columns refuses first).
-_FLAT_KERNELS = (
-    (pat.is_floating, float_texts),
-    (pat.is_integer, integer_texts),
-    (pat.is_string, string_texts),
-    (pat.is_timestamp, timestamp_texts),
-    (pat.is_date, date_texts),
-    (pat.is_boolean, boolean_texts),
-    (pat.is_decimal, decimal_texts),
-    (pat.is_large_string, string_texts),
-    (pat.is_string_view, string_texts),
-    (pat.is_binary, binary_texts),
-    (pat.is_large_binary, binary_texts),
-    (pat.is_fixed_size_binary, binary_texts),
-    (pat.is_binary_view, binary_texts),
-    (pat.is_time, time_texts),
-)
+# By the type's id. A type is one of these, or nested, or not in rows-v1 (canonical_columns refuses it first).
+_FLAT_KERNELS: Final[dict[int, Callable[[pa.Array], Texts]]] = {
+    t.id: kernel
+    for kernel, types in (
+        (boolean_texts, [pa.bool_()]),
+        (integer_texts, [pa.int8(), pa.int16(), pa.int32(), pa.int64()]),
+        (integer_texts, [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]),
+        (float_texts, [pa.float16(), pa.float32(), pa.float64()]),
+        (decimal_texts, [pa.decimal32(1), pa.decimal64(1), pa.decimal128(1), pa.decimal256(1)]),
+        (string_texts, [pa.string(), pa.large_string(), pa.string_view()]),
+        (binary_texts, [pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(1)]),
+        (date_texts, [pa.date32(), pa.date64()]),
+        (timestamp_texts, [pa.timestamp("s")]),
+        (time_texts, [pa.time32("s"), pa.time64("us")]),
+    )
+    for t in types
+}
 
 
 def batch_lines(batch: pa.RecordBatch, *, first_row: int = 0) -> pa.Array:
@@ -91,11 +94,12 @@ def texts_of(values: pa.Array) -> Texts:
 
     Raises FaultyValueError for a value that has none.
     """
-    values = storage_of(values)
+    kernel = _FLAT_KERNELS.get(values.type.id)
+    if kernel is not None:
+        return kernel(values)
     t = values.type
-    for is_kind, kernel in _FLAT_KERNELS:
-        if is_kind(t):
-            return kernel(values)
+    if isinstance(t, pa.BaseExtensionType):
+        return texts_of(storage_of(values))
     if pat.is_null(t):
         return Texts(pa.nulls(len(values), TEXT))
     if pat.is_dictionary(t) or pat.is_run_end_encoded(t):

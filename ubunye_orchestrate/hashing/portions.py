@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from ubunye_orchestrate.hashing.weights import row_weights
+from ubunye_orchestrate.hashing.weights import batch_weight, row_weights
 
 __all__ = ["PORTION_ROWS", "PORTION_TEXT", "Portions"]
 
@@ -39,7 +39,7 @@ class Portions:
         elif batch.num_rows:
             self._waiting.append(batch)
             self._waiting_rows += batch.num_rows
-            self._waiting_text += int(row_weights(batch).sum())
+            self._waiting_text += batch_weight(batch)
             if self._waiting_rows >= PORTION_ROWS or self._waiting_text >= PORTION_TEXT:
                 yield from self.rest()
 

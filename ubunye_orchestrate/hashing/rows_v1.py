@@ -24,6 +24,7 @@ _MODULUS = 2**64
 _WORDS_OF_DIGEST = 4
 _COPIED_BYTES = 2**20
 _LINES_AT_ONCE = 1024  # their bytes and digests stay in the processor's cache
+_JSON = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), sort_keys=True)
 _OF_LINES: dict[
     pa.DataType, tuple[pa.DataType, np.dtype[Any]]
 ] = {  # the type of the same bytes, and that of the offsets
@@ -125,5 +126,4 @@ def _sorted_pairs(columns: Iterable[tuple[str, str]]) -> list[list[str]]:
 
 
 def _hash_of_json(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
-    return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
+    return "sha256:" + hashlib.sha256(_JSON.encode(value).encode("ascii")).hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -11,15 +12,22 @@ from ubunye_orchestrate.errors import HashError
 
 __all__ = ["canonical_columns", "canonical_type", "field_name", "quoted_name"]
 
-_NAMED_LIKE_ARROW = (
-    pat.is_boolean,
-    pat.is_integer,
-    pat.is_float32,
-    pat.is_float64,
-    pat.is_null,
-    pat.is_time,
-)
-_ARROW_NAMES = {"float": "float32", "double": "float64"}
+# By the type's id, of the types that are told by it.
+_NAMES: Final[dict[int, str]] = {
+    t.id: name
+    for name, types in (
+        ("null", [pa.null()]),
+        ("bool", [pa.bool_()]),
+        *((str(t), [t]) for t in (pa.int8(), pa.int16(), pa.int32(), pa.int64())),
+        *((str(t), [t]) for t in (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())),
+        ("float32", [pa.float16(), pa.float32()]),  # every half is a float: widened exactly
+        ("float64", [pa.float64()]),
+        ("string", [pa.string(), pa.large_string(), pa.string_view()]),
+        ("binary", [pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(1)]),
+        ("date", [pa.date32(), pa.date64()]),
+    )
+    for t in types
+}
 _LIST_KINDS = (
     pat.is_list,
     pat.is_large_list,
@@ -27,8 +35,6 @@ _LIST_KINDS = (
     pat.is_list_view,
     pat.is_large_list_view,
 )
-_STRING_KINDS = (pat.is_string, pat.is_large_string, pat.is_string_view)
-_BINARY_KINDS = (pat.is_binary, pat.is_large_binary, pat.is_binary_view, pat.is_fixed_size_binary)
 _VARIANT_EXTENSIONS = frozenset({"arrow.parquet.variant", "parquet.variant"})
 _CHARACTERS_QUOTED = frozenset(":,<>`")
 
@@ -91,6 +97,9 @@ class _UnsupportedError(Exception):
 
 def _name(t: pa.DataType, path: str) -> str:
     """Name ``t``, which stands at ``path`` inside its column (``.field`` and ``[]`` steps, for messages)."""
+    name = _NAMES.get(t.id)
+    if name is not None:
+        return name
     if isinstance(t, pa.BaseExtensionType):
         if t.extension_name in _VARIANT_EXTENSIONS:
             raise _UnsupportedError(
@@ -99,18 +108,10 @@ def _name(t: pa.DataType, path: str) -> str:
         return _name(t.storage_type, path)
     if pat.is_dictionary(t) or pat.is_run_end_encoded(t):
         return _name(t.value_type, path)
-    if any(is_kind(t) for is_kind in _NAMED_LIKE_ARROW):
-        return _ARROW_NAMES.get(str(t), str(t))
-    if pat.is_float16(t):
-        return "float32"  # every half is a float: widened exactly
-    if any(is_kind(t) for is_kind in _STRING_KINDS):
-        return "string"
-    if any(is_kind(t) for is_kind in _BINARY_KINDS):
-        return "binary"
-    if pat.is_date(t):
-        return "date"
     if pat.is_timestamp(t):
         return "timestamp" if t.tz else "timestamp_ntz"
+    if pat.is_time(t):
+        return str(t)
     if pat.is_decimal(t):
         return f"decimal({t.precision},{t.scale})"
     if any(is_kind(t) for is_kind in _LIST_KINDS):

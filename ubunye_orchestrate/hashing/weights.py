@@ -17,10 +17,20 @@ from ubunye_orchestrate.hashing.kernels.maps import keys_and_items
 from ubunye_orchestrate.hashing.kernels.nested import ElementsOf
 from ubunye_orchestrate.hashing.kernels.texts import Ints, valid_mask
 
-__all__ = ["row_weights"]
+__all__ = ["batch_weight", "row_weights"]
 
 _FLAT: Final = 24  # bytes of text of a number or a time, about; no flat value but text and bytes has far more
 _PUNCTUATION: Final = 4  # quotes, colon, comma
+# Types whose text is as long as what is stored, but for a constant; by their ids.
+_AS_STORED: Final = frozenset(
+    t.id
+    for t in (
+        *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64()),
+        *(pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.float16(), pa.float32(), pa.float64()),
+        *(pa.date32(), pa.date64(), pa.timestamp("s"), pa.time32("s"), pa.time64("us")),
+        *(pa.string(), pa.large_string(), pa.binary(), pa.large_binary()),
+    )
+)
 _WIDE: Final = (pat.is_large_string, pat.is_large_binary)
 
 
@@ -29,6 +39,15 @@ def row_weights(batch: pa.RecordBatch) -> Ints:
     weights: Ints = np.zeros(batch.num_rows, np.int64)
     weights += _object_weights(batch.schema.names, batch.columns)
     return weights
+
+
+def batch_weight(batch: pa.RecordBatch) -> int:
+    """Return about how many bytes of text a batch comes to; at once where its memory tells."""
+    names, types = batch.schema.names, batch.schema.types
+    if not all(t.id in _AS_STORED for t in types):
+        return int(row_weights(batch).sum())
+    of_each_row = _PUNCTUATION + sum(map(len, names)) + len(names) * (_FLAT + _PUNCTUATION)
+    return int(batch.num_rows * of_each_row + batch.nbytes)
 
 
 def _object_weights(names: list[str], fields: list[pa.Array]) -> Ints | int:

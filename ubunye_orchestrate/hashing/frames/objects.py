@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NoReturn
@@ -43,6 +43,13 @@ _KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
 )
 _TOGETHER = ({"integer", "float"}, {"integer", "decimal"})  # Arrow holds these exactly as one, or refuses
 _TYPES = {"text": pa.string(), "bytes": pa.binary(), "boolean": pa.bool_()}
+# Of objects of exactly one of these types, and None, there is nothing more to look at: most columns of text.
+_PLAIN: dict[type, tuple[str, pa.DataType]] = {
+    str: ("text", pa.string()),
+    bytes: ("bytes", pa.binary()),
+    bool: ("boolean", pa.bool_()),
+    datetime.date: ("date", pa.date32()),
+}
 _REFUSALS = {
     "text": "text that is not valid Unicode (a lone surrogate); store it as binary",
     "integer": "an integer outside the range of its 64-bit type; store the column as decimals or text",
@@ -59,7 +66,8 @@ class ObjectColumn:
     name: str
     type: pa.DataType
     values: npt.NDArray[np.object_]
-    missing: npt.NDArray[np.bool_]
+    missing: npt.NDArray[np.bool_] | None
+    """Where the nulls are; None where nothing but ``None`` is one."""
     kinds: str
 
     def slice(self, start: int, stop: int) -> pa.Array | pa.ChunkedArray:
@@ -75,8 +83,10 @@ class ObjectColumn:
             ) from e
 
     def _converted(self, start: int, stop: int) -> pa.Array | pa.ChunkedArray:
-        values, missing = self.values[start:stop], self.missing[start:stop]
-        return pa.array(values, type=self.type, mask=missing, from_pandas=True)
+        values = self.values[start:stop]
+        if self.missing is None:
+            return pa.array(values.tolist(), type=self.type)
+        return pa.array(values, type=self.type, mask=self.missing[start:stop], from_pandas=True)
 
     def _first_refused(self, start: int, stop: int) -> int:
         while stop - start > 1:
@@ -90,24 +100,33 @@ class ObjectColumn:
         return start
 
 
-def object_column(values: npt.NDArray[np.object_], missing: npt.NDArray[np.bool_], name: str) -> ObjectColumn:
+def object_column(
+    values: npt.NDArray[np.object_],
+    missing_in: Callable[[npt.NDArray[np.object_]], npt.NDArray[np.bool_]],
+    name: str,
+) -> ObjectColumn:
     """Look at the kinds of objects in a column and find the Arrow type that holds them.
 
-    ``missing`` marks the nulls (None, NaN, NA, NaT). A column of nothing else is a string column. Raises
+    ``missing_in`` marks the nulls (None, NaN, NA, NaT). A column of nothing else is a string column. Raises
     HashError, naming the column and the kinds, for kinds that one Arrow type cannot hold exactly.
     """
+    types = set(map(type, values)) - {type(None)}
+    if len(types) == 1 and (plain := _PLAIN.get(types.pop())) is not None:
+        kind, arrow_type = plain
+        return ObjectColumn(name, arrow_type, values, None, kind)
+    missing = missing_in(values)
     scan = _Scan(name)
     present = values if not missing.any() else values[~missing]
     kinds = scan.look_at(present, "")
     if not kinds:
         return ObjectColumn(name, pa.string(), values, np.ones(len(values), np.bool_), "null")
     text = ", ".join(sorted(kinds))
-    arrow_type = _TYPES.get(text)
-    if arrow_type is None:
-        arrow_type = _inferred(present, text, name)
+    inferred = _TYPES.get(text)
+    if inferred is None:
+        inferred = _inferred(present, text, name)
         if scan.nanoseconds:
-            arrow_type = _with_nanoseconds(arrow_type)
-    return ObjectColumn(name, arrow_type, values, missing, text)
+            inferred = _with_nanoseconds(inferred)
+    return ObjectColumn(name, inferred, values, missing, text)
 
 
 def _inferred(present: npt.NDArray[np.object_], kinds: str, name: str) -> pa.DataType:

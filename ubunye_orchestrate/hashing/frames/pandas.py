@@ -66,8 +66,10 @@ def _batches(columns: list[_Column], schema: pa.Schema, rows: int) -> Iterator[p
         stop = min(start + ROWS_AT_ONCE, rows)
         if columns:
             arrays = [column.rows(start, stop) for column in columns]
-            # A table, since a column may come in several chunks.
-            yield from pa.Table.from_arrays(arrays, schema=schema).to_batches()
+            if any(isinstance(array, pa.ChunkedArray) for array in arrays):
+                yield from pa.Table.from_arrays(arrays, schema=schema).to_batches()
+            else:
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
         else:
             # Rows without columns: only a struct array knows how many.
             yield pa.RecordBatch.from_struct_array(pa.array([{}] * (stop - start), pa.struct([])))
@@ -133,7 +135,7 @@ def _column(name: str, series: Any) -> _Column:
 
 def _numpy_column(name: str, values: npt.NDArray[Any]) -> _Column:
     if values.dtype == object:
-        column = object_column(values, _missing(values, name), name)
+        column = object_column(values, lambda objects: _missing(objects, name), name)
         return _Column(name, column.type, column.slice)
     native = values.dtype.newbyteorder("=")
     try:
@@ -186,15 +188,16 @@ def _categorical_column(name: str, accessor: Any) -> _Column:
 
 
 def _zoned_column(name: str, series: Any) -> _Column:
+    unit = series.dtype.unit
     try:
-        arrow_type = pa.array(series.iloc[:0], from_pandas=True).type
+        arrow_type = pa.timestamp(unit, series.dtype.tz)
     except (pa.ArrowException, ValueError, TypeError):
         # A zone that Arrow has no name for (an offset with seconds): the instants are the same in UTC.
-        series = series.dt.tz_convert("UTC")
-        arrow_type = pa.timestamp(series.dtype.unit, "UTC")
+        arrow_type = pa.timestamp(unit, "UTC")
+    instants = series.values  # in UTC, not a copy; to_numpy gives objects
 
     def rows(start: int, stop: int) -> _Rows:
-        return pa.array(series.iloc[start:stop], arrow_type, from_pandas=True)
+        return pa.array(instants[start:stop], arrow_type, from_pandas=True)
 
     return _Column(name, arrow_type, rows)
 
