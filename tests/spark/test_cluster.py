@@ -96,7 +96,7 @@ def test_without_pyarrow_there(
     assert said["by_python"]["path_taken"] == "spark-sql+python-udf"
     assert said["by_python"]["data_hash"] == data_hash
     assert said["stopped"]["data_hash"] is None
-    assert "should be created first" in said["stopped"]["error"]
+    assert "was it stopped?" in said["stopped"]["error"]
 
 
 def test_a_driver_whose_java_has_gone(spark_jdk: Path, tmp_path: Path) -> None:

@@ -22,4 +22,7 @@ def reason(error: Exception) -> str:
         text += f" (caused by: {causes[-1]})"
     if not text.startswith("["):
         text = f"{type(error).__name__}: {text}"
+    if isinstance(error, AttributeError) and "'NoneType'" in text:
+        # pyspark looks for its context, does not find it, and does not say so.
+        text = f"there is no running session; was it stopped? ({text})"
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."
