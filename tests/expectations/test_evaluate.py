@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import duckdb
+import narwhals as nw
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -16,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ubunye.core.expectations import ExpectationSet, check_output
 
+from ubunye_orchestrate.expectations import evaluate as evaluating
 from ubunye_orchestrate.expectations.declare import expect
 from ubunye_orchestrate.expectations.evaluate import evaluate, measure
 from ubunye_orchestrate.expectations.outcomes import Measure
@@ -181,3 +183,105 @@ def test_rows_are_counted_as_the_engine_counts_them(rows: list[dict[str, Any]]) 
     for frame in (table, pl.from_arrow(table)):
         found = [(o.rule.kind, o.failed, o.total, o.passed) for o in evaluate(ours, frame)]
         assert found == [(one.kind, one.failed, one.total, one.passed) for one in expected]
+
+
+_NAN = float("nan")
+# Plans are always grouped; a batch is checked as a table.
+_OTHERS = ("polars lazy", "duckdb", "record batch")
+
+
+class TestAtAGlance:
+    """A column of which no two values are alike is not grouped: what comes out is as if it were."""
+
+    @pytest.mark.parametrize("library", [one for one in LIBRARIES if one not in _OTHERS])
+    @pytest.mark.parametrize(
+        "values",
+        [
+            pa.array([], pa.int64()),
+            pa.array([3, 1, 2]),
+            pa.array([3, 1, 3]),
+            pa.array([3, None, 1]),
+            pa.array([3, None, None]),
+            pa.array([2**53, 2**53 + 1, None]),
+            pa.array([1.5, _NAN, 2.5]),
+            pa.array([1.5, _NAN, None]),
+            pa.array([_NAN, _NAN]),
+            pa.array([0.0, -0.0]),
+            pa.array([0.0, 1.0], pa.float32()),
+            pa.array(["a", "A", None]),
+            pa.array(["a", "b", "a"]),
+            pa.array(["é", "e\u0301", ""]),
+            pa.array([True, False, None]),
+            pa.array([True, True]),
+            pa.array([dt.date(2024, 1, 1), dt.date(2024, 1, 2), None]),
+            pa.array([dt.datetime(2024, 1, 1, 12), dt.datetime(2024, 1, 1, 13)], pa.timestamp("us", "UTC")),
+            pa.array([Decimal("1.1"), Decimal("1.10"), None]),
+            pa.array([dt.timedelta(1), dt.timedelta(2)]),
+            pa.array([b"a", b"b", b"b"]),
+            pa.array([[1], [1], None]),
+            pa.array([{"a": 1}, {"a": 2}]),
+            pa.array(["a", "b", "a"]).dictionary_encode(),
+            pa.array(["a", "b"]).dictionary_encode(),
+        ],
+        ids=str,
+    )
+    def test_as_grouped(self, library: str, values: pa.Array, monkeypatch: pytest.MonkeyPatch) -> None:
+        table = pa.table({"key": values, "other": pa.nulls(len(values), pa.int64())})
+        self.compare(LIBRARIES[library](table), monkeypatch)
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            [None, _NAN],
+            ["a", None, _NAN],
+            ["a", pd.NA, None],
+            [1, 1.0, True],
+            [1, "1"],
+            [(1,), (1,)],
+            [[1], [2]],
+        ],
+        ids=str,
+    )
+    def test_as_grouped_whatever_pandas_holds(
+        self, values: list[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.compare(pd.DataFrame({"key": pd.Series(values, dtype=object)}), monkeypatch)
+
+    def test_two_columns_of_one_name(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.compare(pd.DataFrame([[1, 2], [1, 3]], columns=["key", "key"]), monkeypatch)
+
+    @given(data=st.data())
+    @settings(max_examples=150, deadline=None)
+    def test_as_grouped_whatever_is_drawn(self, data: st.DataObject) -> None:
+        kind, one = data.draw(
+            st.sampled_from(
+                [
+                    (pa.int64(), st.integers(-3, 3)),
+                    (pa.float64(), st.sampled_from([0.0, -0.0, 1.5, _NAN])),
+                    (pa.string(), st.sampled_from(["", "a", "b", "c", "nan", "None"])),
+                    (pa.bool_(), st.booleans()),
+                ]
+            )
+        )
+        table = pa.table(
+            {"key": pa.array(data.draw(st.lists(st.none() | one, min_size=1, max_size=5)), kind)}
+        )
+        with pytest.MonkeyPatch.context() as patched:
+            for library in ("pyarrow", "pandas", "pandas nullable", "pandas arrow", "polars"):
+                self.compare(LIBRARIES[library](table), patched)
+
+    def compare(self, frame: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        rules = [expect.unique("key"), expect.not_null("key")]
+        found = evaluate(rules, frame)
+        assert {type(one.failed) for one in found} <= {int, type(None)}
+        with monkeypatch.context() as patched:
+            patched.setattr(evaluating, "_all_different", lambda *given: False)
+            patched.setattr(
+                evaluating,
+                "_count_missing",
+                lambda table, column, dtype: evaluating._count(table, evaluating._missing(column, dtype)),
+            )
+            patched.setattr(
+                evaluating, "_rows", lambda table: evaluating._scalars(table, {"rows": nw.len()})["rows"]
+            )
+            assert found == evaluate(rules, frame)
