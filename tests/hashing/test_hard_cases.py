@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.hashing.paths import PATHS, hash_of
+from ubunye_orchestrate.hashing import tally
 from ubunye_orchestrate.hashing.api import arrow_table, fingerprint
 from ubunye_orchestrate.hashing.datasets import fingerprint_dataset
 
@@ -30,7 +31,7 @@ NAN = float("nan")
 UTC = dt.timezone.utc
 
 
-@pytest.fixture(params=sorted(PATHS), autouse=True)
+@pytest.fixture(params=tally.PATHS, autouse=True)
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Every test runs on every path."""
     name = str(request.param)

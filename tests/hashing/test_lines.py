@@ -14,8 +14,10 @@ import pyarrow as pa
 import pytest
 
 from tests.hashing.arrays import Tagged, plain_array
+from tests.hashing.paths import PATHS
 from ubunye_orchestrate.errors import HashError
 from ubunye_orchestrate.hashing import canonical
+from ubunye_orchestrate.hashing.kernels import numbers
 from ubunye_orchestrate.hashing.lines import batch_lines
 
 
@@ -26,7 +28,8 @@ def _lines(values: pa.Array) -> list[str]:
 
 def _hold_to_reference(values: pa.Array) -> None:
     batch = pa.record_batch([values], ["x"])
-    assert batch_lines(batch).equals(canonical.batch_lines(batch))
+    for path in ("pyarrow", "pyarrow in bulk"):
+        assert PATHS[path](batch).equals(canonical.batch_lines(batch))
 
 
 def _buffer(values: Any, dtype: str) -> pa.Buffer:
@@ -297,7 +300,8 @@ def test_a_type_without_canonical_text_is_refused() -> None:
 
 
 @each_type_and_nesting
-def test_no_python_runs_by_row(name: str, nesting: str) -> None:
+def test_no_python_runs_by_row(name: str, nesting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbers, "_FEW", 0)  # a number of them that does not grow is written one by one
     t, values = NESTED[nesting](*FLAT[name])
     array = plain_array(values, t)
     some, many = pa.concat_arrays([array] * 2), pa.concat_arrays([array] * 50)

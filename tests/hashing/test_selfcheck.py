@@ -30,6 +30,13 @@ def test_the_known_sums_are_those_of_the_reference() -> None:
     assert lane_sums_of_lines(lines) == selfcheck._EXPECTED
 
 
+@pytest.mark.parametrize("way", ["_few_scientific", "_scientific"])
+def test_both_ways_to_write_an_exponent_are_checked(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = getattr(numbers, way)
+    monkeypatch.setattr(numbers, way, lambda texts, *others, **named: right(texts[::-1], *others, **named))
+    assert not selfcheck.columnar_is_trusted()
+
+
 def test_a_text_that_changed_is_found_and_said_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -12,15 +12,12 @@ import pyarrow.compute as pc
 
 from ubunye_orchestrate.hashing.kernels.texts import (
     TEXT,
-    Bytes,
     FaultyValueError,
-    Ints,
     Texts,
     cast_to_text,
     raw,
     text_array,
     valid_mask,
-    with_bytes_inserted,
 )
 
 __all__ = ["binary_texts", "escaped", "json_name", "string_texts"]
@@ -28,12 +25,15 @@ __all__ = ["binary_texts", "escaped", "json_name", "string_texts"]
 _BACKSLASH: Final = ord("\\")
 _QUOTE: Final = ord('"')
 _SPACE: Final = ord(" ")
-# By the byte escaped: the letter behind the backslash, or 0 for one that is written \u00XX.
-_LETTERS: Final = np.zeros(256, np.uint8)
-for _byte, _letter in zip(b'"\\\b\t\n\f\r', b'"\\btnfr', strict=True):
-    _LETTERS[_byte] = _letter
-_LONG: Final = np.frombuffer(b"\\u00", np.uint8)
-_HEX: Final = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+_LETTERS: Final = dict(zip(b'"\\\b\t\n\f\r', '"\\btnfr', strict=True))
+# By the byte escaped, a backslash first: the others bring backslashes that must not be escaped again.
+_ESCAPES: Final = {
+    byte: f"\\{_LETTERS[byte]}".encode() if byte in _LETTERS else f"\\u{byte:04X}".encode()
+    for byte in (_BACKSLASH, _QUOTE, *range(_SPACE))
+}
+_ADDED: Final = np.zeros(256, np.int64)
+for _byte, _escape in _ESCAPES.items():
+    _ADDED[_byte] = len(_escape) - 1
 
 # By twelve bits: two characters of base64.
 _BASE64: Final = np.frombuffer(
@@ -62,29 +62,18 @@ def escaped(values: pa.Array) -> pa.Array:
     window = data[offsets[0] : offsets[-1]]
     if len(window) and window.max() > 0x7F:
         _check_utf8(texts)
-    special = (window < _SPACE) | (window == _QUOTE) | (window == _BACKSLASH)
-    if not special.any():
+    at = np.flatnonzero((window < _SPACE) | (window == _QUOTE) | (window == _BACKSLASH))
+    if not len(at):
         return texts
-    at = np.flatnonzero(special)
     characters = window[at]
-    letters = _LETTERS[characters]
-    counts = np.where(letters, 1, len(_LONG) + 1)
-    wider, gaps = with_bytes_inserted(window, at, counts)
-    short = letters != 0
-    wider[gaps[short]] = _BACKSLASH
-    wider[gaps[short] + 1] = letters[short]
-    if not short.all():
-        _write_long(wider, gaps[~short], characters[~short])
-    added = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
-    offsets = offsets - offsets[0]
-    return text_array(offsets + added[np.searchsorted(at, offsets)], wider, valid_mask(values))
-
-
-def _write_long(wider: Bytes, gaps: Ints, characters: Bytes) -> None:
-    for i, byte in enumerate(_LONG):
-        wider[gaps + i] = byte
-    wider[gaps + len(_LONG)] = _HEX[characters >> 4]
-    wider[gaps + len(_LONG) + 1] = _HEX[characters & 0xF]
+    counts = np.bincount(characters, minlength=256)
+    wider = window.tobytes()
+    for byte, escape in _ESCAPES.items():
+        if counts[byte]:
+            wider = wider.replace(bytes((byte,)), escape)
+    added = np.concatenate((np.zeros(1, np.int64), np.cumsum(_ADDED[characters])))
+    offsets = offsets - offsets[0] + added[np.searchsorted(at, offsets - offsets[0])]
+    return text_array(offsets, np.frombuffer(wider, np.uint8), valid_mask(values))
 
 
 def _check_utf8(texts: pa.Array) -> None:

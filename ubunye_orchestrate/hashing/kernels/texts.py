@@ -31,10 +31,13 @@ __all__ = [
     "text_array",
     "text_scalar",
     "valid_mask",
-    "with_bytes_inserted",
 ]
 
 TEXT = pa.large_string()
+
+# What pc.cast looks up and makes anew at each call.
+_CAST = pc.get_function("cast")
+_TO_TEXT = pc.CastOptions.safe(TEXT)
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -88,7 +91,7 @@ def text_scalar(text: str) -> pa.Scalar:
 def cast_to_text(values: pa.Array) -> pa.Array:
     """Return the text that Arrow itself writes for each value."""
     with out_of_python():
-        return pc.cast(values, TEXT)
+        return _CAST.call([values], _TO_TEXT)
 
 
 def joined(
@@ -144,19 +147,3 @@ def valid_mask(array: pa.Array) -> Mask | None:
         return None
     mask: Mask = array.is_valid().to_numpy(zero_copy_only=False)
     return mask
-
-
-def with_bytes_inserted(data: Bytes, positions: Ints, counts: Ints) -> tuple[Bytes, Ints]:
-    """Open gaps of ``counts[i]`` bytes before ``data[positions[i]]`` (positions ascending, each once).
-
-    Returns the wider bytes, their gaps unset, and where each gap begins in them.
-    """
-    shift = np.cumsum(counts)
-    gaps = positions + shift - counts
-    wider = np.empty(len(data) + (int(shift[-1]) if len(shift) else 0), np.uint8)
-    kept = np.ones(len(wider), np.bool_)
-    most = int(counts.max(initial=0))
-    for i in range(most):
-        kept[gaps[counts > i] + i] = False
-    wider[kept] = data
-    return wider, gaps
