@@ -645,3 +645,28 @@ def test_the_graph_behind_an_asset_and_what_its_ops_have_stored(instance: Dagste
 def test_the_node_of_a_step() -> None:
     assert upstream.node_of_step_key("g.inner.op") == "g.inner.op"
     assert upstream.node_of_step_key("g.op[a]") == "g.op"
+
+
+def test_own_resources(instance: DagsterInstance) -> None:
+    @op
+    def make():  # type: ignore[no-untyped-def]
+        return 1
+
+    @job
+    def bare() -> None:
+        make()
+
+    @job(resource_defs={"io_manager": mem_io_manager})
+    def with_its_own() -> None:
+        make()
+
+    assert upstream.own_resources(bare) == {}
+    assert upstream.own_resources(with_its_own) == {"io_manager": mem_io_manager}
+    assert upstream.own_resources(one) == {}
+    # With the default left out the project's counts.
+    probe = Probe(lambda c: "project")
+    resources = {"io_manager": io_manager(lambda _: probe)}
+    again = upstream.replace_resources(bare, upstream.own_resources(bare))
+    defs = Definitions(jobs=[again], resources=resources)
+    defs.resolve_job_def("bare").execute_in_process(instance=instance)
+    assert probe.seen == ["project"]

@@ -147,7 +147,7 @@ def _with_own_resources(definition: Any, wrap_all: Callable[[Mapping[str, Any]],
     """Wrap the IO managers that an asset or a job brings along itself, which win over the project's."""
     if not isinstance(definition, AssetsDefinition | JobDefinition):
         return definition
-    own = dict(definition.resource_defs)
+    own = upstream.own_resources(definition)
     wrapped = wrap_all(own)
     if all(wrapped[name] is own[name] for name in own):
         return definition

@@ -38,6 +38,7 @@ from ubunye_orchestrate.dagster_io.upstream.project import (
     keys_in_project,
     keys_named_by,
     metadata_in_project,
+    own_resources,
     replace_definitions,
     replace_resources,
 )
@@ -115,6 +116,7 @@ __all__ = [
     "on_events",
     "op_config",
     "outputs_handled",
+    "own_resources",
     "partitions_from",
     "partitions_in_step",
     "partitions_of_step",

@@ -36,6 +36,7 @@ __all__ = [
     "keys_in_project",
     "keys_named_by",
     "metadata_in_project",
+    "own_resources",
     "replace_definitions",
     "replace_resources",
 ]
@@ -68,6 +69,18 @@ def keeps_values_whole(manager: IOManager) -> bool:
 def replace_definitions(definitions: Definitions, **fields: Any) -> Definitions:
     """Return the definitions with some fields replaced; all else stays."""
     return copy_record(definitions, **fields)
+
+
+def own_resources(definition: AssetsDefinition | JobDefinition) -> Mapping[str, ResourceDefinition]:
+    """Return the resources that an asset or a job brings along itself, which win over the project's.
+
+    A job lists the IO manager that Dagster takes where none is given, too. It is left out: it is not the
+    job's own, and yields to the project's.
+    """
+    own = dict(definition.resource_defs)
+    if isinstance(definition, JobDefinition):
+        return {name: one for name, one in own.items() if one is not default_job_io_manager}
+    return own
 
 
 _HasResources = TypeVar("_HasResources", AssetsDefinition, JobDefinition)
