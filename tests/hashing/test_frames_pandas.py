@@ -305,6 +305,22 @@ def test_objects_of_one_kind_are_what_arrow_infers(column: Any, values: list[Any
     assert_stands_for(frame(column), table(values, t))
 
 
+@pytest.mark.parametrize(
+    "null",
+    [None, np.nan, np.float32("nan"), complex("nan"), pd.NA, pd.NaT, np.datetime64("NaT"), Decimal("NaN")],
+    ids=repr,
+)
+def test_whatever_pandas_takes_for_a_null_is_one_among_text(null: Any) -> None:
+    frame = pd.DataFrame({"x": np.array(["a", null, "", null, "é"], object)})
+    assert fingerprint(frame).error is None
+    assert_stands_for(frame, pa.table({"x": pa.array(["a", None, "", None, "é"])}))
+
+
+def test_text_that_is_no_text_is_named_by_its_row() -> None:
+    frame = pd.DataFrame({"x": np.array(["a", np.nan, "b", "\ud800"], object)})
+    assert "row 3: text that is not valid Unicode" in str(failure(frame).error)
+
+
 def test_decimals_of_several_scales_are_one_type_and_equal_by_value() -> None:
     column = objects(Decimal("1.0"), Decimal("1.00"), Decimal("1.2E+4"), 7)
     expected = [Decimal("1.00"), Decimal("1.00"), Decimal("12000.00"), Decimal("7.00")]

@@ -45,13 +45,16 @@ def canonical_columns(schema: pa.Schema) -> tuple[tuple[str, str], ...]:
     Raises HashError for a type that rows-v1 does not define, for two columns of one name, and for a name
     that is not valid Unicode.
     """
-    names = [field_name(schema.field(i)) for i in range(len(schema))]
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise HashError(
-                f"{count} columns have this name, and a row's line has one value a name: rename or drop some",
-                column=name,
-            )
+    try:
+        names = schema.names
+    except UnicodeDecodeError:
+        names = [field_name(schema.field(i)) for i in range(len(schema))]  # says which
+    if len(set(names)) < len(names):
+        name, count = next(item for item in Counter(names).items() if item[1] > 1)
+        raise HashError(
+            f"{count} columns have this name, and a row's line has one value a name: rename or drop some",
+            column=name,
+        )
     types = schema.types  # made anew at each access
     return tuple(sorted((name, canonical_type(types[i], column=name)) for i, name in enumerate(names)))
 

@@ -21,6 +21,7 @@ __all__ = ["batch_weight", "row_weights"]
 
 _FLAT: Final = 24  # bytes of text of a number or a time, about; no flat value but text and bytes has far more
 _PUNCTUATION: Final = 4  # quotes, colon, comma
+_LITTLE: Final = 2**17  # bytes; counted quickly for much more than they are, they do no harm
 # Types whose text is as long as what is stored, but for a constant; by their ids.
 _AS_STORED: Final = frozenset(
     t.id
@@ -47,7 +48,10 @@ def batch_weight(batch: pa.RecordBatch) -> int:
     if not all(t.id in _AS_STORED for t in types):
         return int(row_weights(batch).sum())
     of_each_row = _PUNCTUATION + sum(map(len, names)) + len(names) * (_FLAT + _PUNCTUATION)
-    return int(batch.num_rows * of_each_row + batch.nbytes)
+    stored = batch.get_total_buffer_size()  # of a slice, what it is a slice of too
+    if stored > _LITTLE:
+        stored = batch.nbytes
+    return int(batch.num_rows * of_each_row + stored)
 
 
 def _object_weights(names: list[str], fields: list[pa.Array]) -> Ints | int:

@@ -11,9 +11,10 @@ import datetime
 import decimal
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,9 @@ import pyarrow.types as pat
 
 from ubunye_orchestrate.errors import HashError
 
-__all__ = ["ObjectColumn", "object_column"]
+__all__ = ["ObjectColumn", "object_column", "text_column"]
+
+MissingIn: TypeAlias = Callable[[npt.NDArray[np.object_]], npt.NDArray[np.bool_]]
 
 # In this order: a bool is an int, a datetime a date, NumPy's float64 a float and its timedelta64 an integer.
 _KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
@@ -43,9 +46,8 @@ _KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
 )
 _TOGETHER = ({"integer", "float"}, {"integer", "decimal"})  # Arrow holds these exactly as one, or refuses
 _TYPES = {"text": pa.string(), "bytes": pa.binary(), "boolean": pa.bool_()}
-# Of objects of exactly one of these types, and None, there is nothing more to look at: most columns of text.
+# Of objects of exactly one of these types, and None, there is nothing more to look at.
 _PLAIN: dict[type, tuple[str, pa.DataType]] = {
-    str: ("text", pa.string()),
     bytes: ("bytes", pa.binary()),
     bool: ("boolean", pa.bool_()),
     datetime.date: ("date", pa.date32()),
@@ -57,6 +59,7 @@ _REFUSALS = {
     "decimal": "a decimal that needs more than 76 digits at the column's scale; store the column as text",
     "decimal, integer": "a number that needs more than 76 digits at the column's scale; store it as text",
 }
+_ERRORS_OF_ARROW = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
 @dataclass(frozen=True)
@@ -67,14 +70,18 @@ class ObjectColumn:
     type: pa.DataType
     values: npt.NDArray[np.object_]
     missing: npt.NDArray[np.bool_] | None
-    """Where the nulls are; None where nothing but ``None`` is one."""
+    """Where the nulls are; None where Arrow is to tell them, and ``missing_in`` where it cannot."""
     kinds: str
+    missing_in: MissingIn
 
     def slice(self, start: int, stop: int) -> pa.Array | pa.ChunkedArray:
         """Convert rows ``start`` to ``stop``; HashError, naming the row, where Arrow refuses a value."""
+        if self.missing is None:
+            with suppress(*_ERRORS_OF_ARROW):  # np.float32("nan") is a null for pandas, not for Arrow
+                return pa.array(self.values[start:stop].tolist(), self.type, from_pandas=True)
         try:
             return self._converted(start, stop)
-        except (pa.ArrowException, ValueError, TypeError, OverflowError) as e:
+        except _ERRORS_OF_ARROW as e:
             raise HashError(
                 _REFUSALS.get(self.kinds, f"Arrow cannot hold this {self.kinds} ({type(e).__name__})"),
                 column=self.name,
@@ -84,27 +91,27 @@ class ObjectColumn:
 
     def _converted(self, start: int, stop: int) -> pa.Array | pa.ChunkedArray:
         values = self.values[start:stop]
-        if self.missing is None:
-            return pa.array(values.tolist(), type=self.type)
-        return pa.array(values, type=self.type, mask=self.missing[start:stop], from_pandas=True)
+        missing = self.missing_in(values) if self.missing is None else self.missing[start:stop]
+        return pa.array(values, type=self.type, mask=missing, from_pandas=True)
 
     def _first_refused(self, start: int, stop: int) -> int:
         while stop - start > 1:
             middle = (start + stop) // 2
             try:
                 self._converted(start, middle)
-            except (pa.ArrowException, ValueError, TypeError, OverflowError):
+            except _ERRORS_OF_ARROW:
                 stop = middle
             else:
                 start = middle
         return start
 
 
-def object_column(
-    values: npt.NDArray[np.object_],
-    missing_in: Callable[[npt.NDArray[np.object_]], npt.NDArray[np.bool_]],
-    name: str,
-) -> ObjectColumn:
+def text_column(values: npt.NDArray[np.object_], missing_in: MissingIn, name: str) -> ObjectColumn:
+    """Return a column whose objects are known to be text, and nulls."""
+    return ObjectColumn(name, pa.string(), values, None, "text", missing_in)
+
+
+def object_column(values: npt.NDArray[np.object_], missing_in: MissingIn, name: str) -> ObjectColumn:
     """Look at the kinds of objects in a column and find the Arrow type that holds them.
 
     ``missing_in`` marks the nulls (None, NaN, NA, NaT). A column of nothing else is a string column. Raises
@@ -113,26 +120,26 @@ def object_column(
     types = set(map(type, values)) - {type(None)}
     if len(types) == 1 and (plain := _PLAIN.get(types.pop())) is not None:
         kind, arrow_type = plain
-        return ObjectColumn(name, arrow_type, values, None, kind)
+        return ObjectColumn(name, arrow_type, values, None, kind, missing_in)
     missing = missing_in(values)
     scan = _Scan(name)
     present = values if not missing.any() else values[~missing]
     kinds = scan.look_at(present, "")
     if not kinds:
-        return ObjectColumn(name, pa.string(), values, np.ones(len(values), np.bool_), "null")
+        return ObjectColumn(name, pa.string(), values, np.ones(len(values), np.bool_), "null", missing_in)
     text = ", ".join(sorted(kinds))
     inferred = _TYPES.get(text)
     if inferred is None:
         inferred = _inferred(present, text, name)
         if scan.nanoseconds:
             inferred = _with_nanoseconds(inferred)
-    return ObjectColumn(name, inferred, values, missing, text)
+    return ObjectColumn(name, inferred, values, missing, text, missing_in)
 
 
 def _inferred(present: npt.NDArray[np.object_], kinds: str, name: str) -> pa.DataType:
     try:
         return pa.infer_type(present, from_pandas=True)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as e:
+    except _ERRORS_OF_ARROW as e:
         reason = _REFUSALS.get(kinds, f"Arrow has no one type for these values ({kinds}; {type(e).__name__})")
         raise HashError(reason, column=name, type_name="object") from e
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ubunye_orchestrate.errors import HashError
-from ubunye_orchestrate.hashing.frames.objects import object_column
+from ubunye_orchestrate.hashing.frames.objects import object_column, text_column
 from ubunye_orchestrate.hashing.frames.stream import ROWS_AT_ONCE, ArrowStream
 from ubunye_orchestrate.hashing.loaded import loaded
 
@@ -135,7 +135,9 @@ def _column(name: str, series: Any) -> _Column:
 
 def _numpy_column(name: str, values: npt.NDArray[Any]) -> _Column:
     if values.dtype == object:
-        column = object_column(values, lambda objects: _missing(objects, name), name)
+        is_text = sys.modules["pandas"].api.types.infer_dtype(values) == "string"  # nulls left out
+        look = text_column if is_text else object_column
+        column = look(values, lambda objects: _missing(objects, name), name)
         return _Column(name, column.type, column.slice)
     native = values.dtype.newbyteorder("=")
     try:
