@@ -30,7 +30,7 @@ SHELVES = ("upstream", "receipts", "storage", "drift")
 LIGHT = {"records", "compare", "cli"}
 HEAVY = {"pandas", "pyarrow", "numpy", "polars", "duckdb", "pyspark", "delta", "deltalake"}
 # What the light rooms may use of hashing: it loads nothing.
-LIGHT_MODULES = {f"{PACKAGE}.hashing", f"{PACKAGE}.hashing.fingerprint"}
+LIGHT_MODULES = {f"{PACKAGE}.hashing", f"{PACKAGE}.hashing.fingerprint", f"{PACKAGE}.hashing.loaded"}
 # A frame's library is never imported to recognise one: it is loaded already, or the object is no such frame.
 ENGINES = HEAVY - {"pyarrow", "numpy"}
 

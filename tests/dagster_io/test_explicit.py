@@ -159,7 +159,7 @@ def test_a_fault_of_ours_does_not_fail_the_asset(project: Project, monkeypatch: 
     def fail(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("broke")
 
-    for name in ("fingerprint_value", "build_record", "entry_of_step"):
+    for name in ("step_of_frame", "build_record", "entry_of_step"):
         with monkeypatch.context() as patched:
             patched.setattr(f"ubunye_orchestrate.dagster_io.receipts.explicit.{name}", fail)
             result = run(project, [orders, totals])

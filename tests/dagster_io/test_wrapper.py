@@ -264,7 +264,7 @@ UNTOUCHED = {
     "list": ([1, 2], "not a table (list)"),
     "reader": (
         a_reader,
-        "not hashed: a RecordBatchReader can be read only once, and the IO manager reads it",
+        "not hashed: a RecordBatchReader can be read only once, and hashing would empty it",
     ),
     "lazy": (pl.LazyFrame({"x": [1]}), "not hashed: a Polars LazyFrame is not computed for its hash"),
     "relation": (

@@ -11,8 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pandas as pd
+import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as pads
 import pytest
 from ubunye.core.runtime import EngineContext
 
@@ -115,7 +118,7 @@ def test_inputs_are_left_without_a_hash_when_asked(tmp_path: Path) -> None:
         run.wrote("out", FRAME)
     assert run.record is not None
     (order,), (out,) = run.record.inputs, run.record.outputs
-    assert (order.data_hash, order.hash_error) == (None, "inputs are not hashed (hash_inputs=False)")
+    assert (order.data_hash, order.hash_error) == (None, "not hashed: hash_inputs is off")
     assert out.data_hash is not None
 
 
@@ -147,6 +150,50 @@ def test_what_is_no_table_says_so(recorder: LineageRecorder) -> None:
     (model,) = run.record.outputs
     assert model.data_hash is None
     assert model.hash_error
+
+
+UNTOUCHED: dict[str, tuple[Callable[[], Any], Callable[[Any], int], str]] = {
+    "reader": (
+        lambda: pa.table({"x": [1, 2, 3]}).to_reader(),
+        lambda reader: reader.read_all().num_rows,
+        "can be read only once",
+    ),
+    "scanner": (
+        lambda: pads.dataset(pa.table({"x": [1, 2, 3]})).scanner(),
+        lambda scanner: scanner.to_table().num_rows,
+        "is not computed for its hash",
+    ),
+    "lazy": (
+        lambda: pl.LazyFrame({"x": [1, 2, 3]}),
+        lambda lazy: lazy.collect().height,
+        "is not computed for its hash",
+    ),
+    "relation": (
+        lambda: duckdb.sql("select random() as x from range(3)"),
+        lambda relation: len(relation.fetchall()),
+        "is not computed for its hash",
+    ),
+}
+
+
+@pytest.mark.parametrize("side", ["input", "output"])
+@pytest.mark.parametrize("kind", UNTOUCHED)
+def test_what_the_run_still_has_to_read_is_not_read_for_it(
+    recorder: LineageRecorder, kind: str, side: str
+) -> None:
+    make, rows, reason = UNTOUCHED[kind]
+    with recorder.run("t") as run:
+        given = make()
+        back = run.read("x", given) if side == "input" else run.wrote("x", given)
+        assert back is given
+        assert rows(back) == 3
+    assert run.record is not None
+    (step,) = run.record.inputs + run.record.outputs
+    assert step.data_hash is None
+    assert step.hash_error is not None
+    assert reason in step.hash_error
+    assert step.hash_basis is None
+    assert run.record.backend == {"lazy": "polars", "relation": "duckdb"}.get(kind, "pyarrow")
 
 
 def test_a_variable_that_a_record_cannot_hold_is_refused_before_the_run(recorder: LineageRecorder) -> None:

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from ubunye_orchestrate.errors import ConfigurationError, InvalidRecordError
 from ubunye_orchestrate.records.assembly import assemble_record
-from ubunye_orchestrate.records.budget import fingerprint_within
 from ubunye_orchestrate.records.code import CodeEvidence, code_evidence
 from ubunye_orchestrate.records.codec import refuse_foreign_values
 from ubunye_orchestrate.records.evidence import config_hash, error_text
@@ -23,22 +22,15 @@ from ubunye_orchestrate.records.model import HashScope, RunRecord, StepRecord
 from ubunye_orchestrate.records.monitors import Monitor, kept_from_the_run, tell_end, tell_start
 from ubunye_orchestrate.records.paths import is_safe_part, safe_part, stored_run_id, task_name_for_asset
 from ubunye_orchestrate.records.settings import ReceiptSettings, resolve_settings
-from ubunye_orchestrate.records.steps import step_from_fingerprint, step_without_hash
+from ubunye_orchestrate.records.steps import step_of_frame, step_without_hash
 from ubunye_orchestrate.records.store import RecordStore
+from ubunye_orchestrate.records.values import inspect_value
 
 __all__ = ["LineageRecorder", "RecordedRun"]
 
 _logger = logging.getLogger(__name__)
 
 Frame = TypeVar("Frame")
-
-_BACKENDS = {
-    "pandas": "pandas",
-    "pyarrow": "pyarrow",
-    "polars": "polars",
-    "duckdb": "duckdb",
-    "pyspark": "spark",
-}
 
 
 class LineageRecorder:
@@ -243,14 +235,12 @@ class RecordedRun:
         location: str | None = None,
         scope: HashScope = "passed_rows",
     ) -> Frame:
-        """Note a frame that the run reads, and return it."""
-        if self._settings.hash_inputs:
-            self._inputs[name] = self._step(name, "input", frame, format, location, scope)
-        else:
-            reason = "inputs are not hashed (hash_inputs=False)"
-            self._inputs[name] = step_without_hash(
-                name, "input", reason=reason, format=format, location=location
-            )
+        """Note a frame that the run reads, and return it.
+
+        A table in memory is hashed, unless ``hash_inputs`` is off, and so is a Spark frame, which is computed
+        for it; a reader or another lazy frame is not touched.
+        """
+        self._inputs[name] = self._step(name, "input", frame, format, location, scope)
         self._keep("input", name, frame)
         return frame
 
@@ -263,7 +253,7 @@ class RecordedRun:
         location: str | None = None,
         scope: HashScope = "passed_rows",
     ) -> Frame:
-        """Note a frame that the run has written, and return it."""
+        """Note a frame that the run has written, and return it; hashed as ``read`` does."""
         self._outputs[name] = self._step(name, "output", frame, format, location, scope)
         self._keep("output", name, frame)
         return frame
@@ -333,10 +323,12 @@ class RecordedRun:
         location: str | None,
         scope: HashScope,
     ) -> StepRecord:
-        self._backend = self._backend or _BACKENDS.get(type(frame).__module__.partition(".")[0])
         with kept_from_the_run(f"the hash of {name}"):
-            found = fingerprint_within(frame, self._settings.naive_timestamps, self._settings.budget)
-            return step_from_fingerprint(name, direction, found, format=form, location=location, scope=scope)
+            self._backend = self._backend or inspect_value(frame).backend
+            step, _ = step_of_frame(
+                name, direction, frame, self._settings, format=form, location=location, scope=scope
+            )
+            return step
         return step_without_hash(
             name, direction, reason="hashing failed; see the log", format=form, location=location
         )

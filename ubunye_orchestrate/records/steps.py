@@ -8,8 +8,12 @@ from typing import Any
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.records.masking import mask_location, mask_text
 from ubunye_orchestrate.records.model import Direction, HashBasis, HashScope, Producer, StepRecord
+from ubunye_orchestrate.records.settings import ReceiptSettings
+from ubunye_orchestrate.records.values import fingerprint_value, inspect_value, not_hashed
 
-__all__ = ["step_from_fingerprint", "step_without_hash"]
+__all__ = ["step_from_fingerprint", "step_of_frame", "step_without_hash"]
+
+_INPUTS_OFF = "not hashed: hash_inputs is off"
 
 
 def step_from_fingerprint(
@@ -61,6 +65,41 @@ def step_from_fingerprint(
         made_by=made_by,
         columns=list(fingerprint.columns) or None,
     )
+
+
+def step_of_frame(
+    name: str,
+    direction: Direction,
+    frame: object,
+    settings: ReceiptSettings,
+    *,
+    format: str | None,  # noqa: A002 - the field's name in the record
+    location: str | None,
+    scope: HashScope,
+    producer: Sequence[Producer] | None = None,
+    source_version: dict[str, Any] | None = None,
+) -> tuple[StepRecord, Fingerprint]:
+    """Hash a frame that a run says that it read or wrote, and return its step and its fingerprint.
+
+    A table in memory is hashed, and a Spark frame, which is computed for it. A reader or another lazy frame
+    stays as it is: the run may not have read it yet, or would compute it twice.
+    """
+    if direction == "input" and not settings.hash_inputs:
+        hashed = not_hashed(_INPUTS_OFF)
+    else:
+        hashed = fingerprint_value(frame, settings.naive_timestamps, settings.budget, compute_spark=True)
+    step = step_from_fingerprint(
+        name,
+        direction,
+        hashed,
+        format=format,
+        location=location,
+        scope=scope,
+        basis="recomputed" if inspect_value(frame).nature == "lazy" else "materialised",
+        producer=producer,
+        source_version=source_version,
+    )
+    return step, hashed
 
 
 def step_without_hash(

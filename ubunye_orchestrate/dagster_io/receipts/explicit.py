@@ -27,24 +27,18 @@ from ubunye_orchestrate.dagster_io.receipts.tasks import (
     partition_variables,
     task_of_asset,
 )
-from ubunye_orchestrate.dagster_io.receipts.values import (
-    columns_in_order,
-    fingerprint_value,
-    inspect_value,
-    not_hashed,
-)
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.hashing.frames import native
-from ubunye_orchestrate.records.model import HashBasis, HashScope, StepRecord
+from ubunye_orchestrate.records.model import HashScope, StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
-from ubunye_orchestrate.records.steps import step_from_fingerprint
+from ubunye_orchestrate.records.steps import step_of_frame
 from ubunye_orchestrate.records.store import RecordStore
+from ubunye_orchestrate.records.values import columns_in_order, inspect_value
 
 __all__ = ["ReceiptRun"]
 
 _Frame = TypeVar("_Frame")
-_INPUTS_OFF = "not hashed: hash_inputs is off"
 
 
 class _Output(NamedTuple):
@@ -107,26 +101,22 @@ class ReceiptRun:
         """
         with harmless(self._log, f"noting input {name}"):
             if self._entry is not None:
-                hashed = not_hashed(_INPUTS_OFF)
-                if self._settings.hash_inputs:
-                    hashed = self._hash(frame)
                 key = AssetKey(name.split("/"))
                 producer = None
                 if self._task.asset is not None and key in self._task.asset.parents:
                     producer = producers_of(self._step.instance, key, (), partitioned=False)
-                self._entry.inputs.append(
-                    step_from_fingerprint(
-                        name,
-                        "input",
-                        hashed,
-                        format=format,
-                        location=location,
-                        scope=scope,
-                        basis=_basis(frame),
-                        producer=producer,
-                        source_version=source_version,
-                    )
+                step, _ = step_of_frame(
+                    name,
+                    "input",
+                    frame,
+                    self._settings,
+                    format=format,
+                    location=location,
+                    scope=scope,
+                    producer=producer,
+                    source_version=source_version,
                 )
+                self._entry.inputs.append(step)
                 self._note_backend(frame)
         check_read(self._step, self._entry, [name], {None: frame}, self._log)
         return frame
@@ -162,15 +152,14 @@ class ReceiptRun:
         """
         shown: dict[str, MetadataValue] = {}
         with harmless(self._log, f"noting output {name}"):
-            hashed = self._hash(frame)
-            step = step_from_fingerprint(
+            step, hashed = step_of_frame(
                 name,
                 "output",
-                hashed,
+                frame,
+                self._settings,
                 format=format,
                 location=location,
                 scope=scope,
-                basis=_basis(frame),
                 source_version=source_version,
             )
             self._outputs.append(_Output(step, hashed, frame))
@@ -189,10 +178,6 @@ class ReceiptRun:
         merge or any SQL, custom metadata of that name in delta-rs.
         """
         return note_of_run(key_of_step(self._step), self._task, self._settings, self._task.partitions)
-
-    def _hash(self, frame: object) -> Fingerprint:
-        settings = self._settings
-        return fingerprint_value(frame, settings.naive_timestamps, settings.budget, compute_spark=True)
 
     def _note_backend(self, frame: object) -> None:
         if self._entry is None:
@@ -267,7 +252,3 @@ class ReceiptRun:
         """Return the output that is the asset's own table: the one called as the asset is, else the first."""
         named = [output for output in self._outputs if output.step.name == self._task.name]
         return (named or self._outputs)[0]
-
-
-def _basis(frame: object) -> HashBasis:
-    return "recomputed" if inspect_value(frame).nature == "lazy" else "materialised"
