@@ -54,6 +54,15 @@ def current_environment() -> Environment:
 
 def environment_hash(environment: Environment) -> str:
     """Return ``sha256:`` and the hash of the environment as its record has it: compact, keys sorted."""
+    return _hash_of_this_process() if environment is current_environment() else _hash_of(environment)
+
+
+@functools.cache
+def _hash_of_this_process() -> str:
+    return _hash_of(current_environment())
+
+
+def _hash_of(environment: Environment) -> str:
     text = json.dumps(environment.model_dump(exclude_unset=True), sort_keys=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 

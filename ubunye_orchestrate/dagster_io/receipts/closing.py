@@ -121,6 +121,8 @@ def open_run(context: InitResourceContext) -> None:
     with harmless(context.log, "watching for the starts of steps"):
         if LEDGER.watch(context.run.run_id):
             upstream.on_events(context.instance, context.run.run_id, _note_start)
+    with harmless(context.log, "opening the event log"):
+        upstream.open_log(context.instance)
 
 
 def _note_start(event: EventLogEntry) -> None:

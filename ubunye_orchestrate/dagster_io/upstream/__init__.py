@@ -17,6 +17,12 @@ from ubunye_orchestrate.dagster_io.upstream.asset_events import (
     newest_of_asset,
     observations_after,
 )
+from ubunye_orchestrate.dagster_io.upstream.automations import (
+    Automation,
+    jobs_started_by,
+    replace_jobs,
+    started_assets,
+)
 from ubunye_orchestrate.dagster_io.upstream.events import (
     check_evaluation_on,
     error_of,
@@ -27,7 +33,6 @@ from ubunye_orchestrate.dagster_io.upstream.events import (
     planned_asset,
     report_observation,
 )
-from ubunye_orchestrate.dagster_io.upstream.open_log import close_log
 from ubunye_orchestrate.dagster_io.upstream.project import (
     Job,
     LegacyAssets,
@@ -42,6 +47,7 @@ from ubunye_orchestrate.dagster_io.upstream.project import (
     replace_definitions,
     replace_resources,
 )
+from ubunye_orchestrate.dagster_io.upstream.sqlite_log import close_log, open_log
 from ubunye_orchestrate.dagster_io.upstream.steps import (
     AssetOfStep,
     GraphOfAsset,
@@ -75,6 +81,7 @@ from ubunye_orchestrate.dagster_io.upstream.steps import (
 __all__ = [
     "AssetEvent",
     "AssetOfStep",
+    "Automation",
     "GraphOfAsset",
     "Job",
     "LegacyAssets",
@@ -97,6 +104,7 @@ __all__ = [
     "group_in_project",
     "head_of_event_log",
     "instance_of",
+    "jobs_started_by",
     "json_of",
     "keeps_values_whole",
     "keys_in_project",
@@ -115,6 +123,7 @@ __all__ = [
     "observations_after",
     "on_events",
     "op_config",
+    "open_log",
     "outputs_handled",
     "own_resources",
     "partitions_from",
@@ -122,9 +131,11 @@ __all__ = [
     "partitions_of_step",
     "planned_asset",
     "replace_definitions",
+    "replace_jobs",
     "replace_resources",
     "report_observation",
     "set_data_version",
+    "started_assets",
     "step_context",
     "step_key",
     "step_of",

@@ -31,7 +31,7 @@ from dagster._core.storage.legacy_storage import LegacyEventLogStorage
 from dagster._serdes import deserialize_value
 from pydantic_core import from_json, to_json
 
-from ubunye_orchestrate.dagster_io.upstream.open_log import ask_sqlite_log, sqlite_log_of
+from ubunye_orchestrate.dagster_io.upstream.sqlite_log import ask_sqlite_log, sqlite_log_of
 
 __all__ = [
     "AssetEvent",

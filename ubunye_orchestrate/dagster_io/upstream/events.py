@@ -22,6 +22,8 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 )
 from dagster._core.events import AssetObservationData, DagsterEvent, HandledOutputData
 
+from ubunye_orchestrate.foreign import is_foreign, without_values
+
 __all__ = [
     "check_evaluation_on",
     "error_of",
@@ -52,7 +54,11 @@ def error_of(event: EventLogEntry) -> str | None:
     while error.cause is not None and _is_wrapper(error.cls_name):
         error = error.cause
     # As Python prints it: the class may have its module in front.
-    message = re.sub(rf"^[\w.<>]*\b(?={re.escape(error.cls_name or '')}\b)", "", str(error.message).strip())
+    printed = str(error.message).strip()
+    message = re.sub(rf"^[\w.<>]*\b(?={re.escape(error.cls_name or '')}\b)", "", printed)
+    if is_foreign(printed.partition(":")[0]):
+        name, _, told = message.partition(": ")
+        return f"{name}: {without_values(told)}" if told else name
     return (
         message
         if error.cls_name is None or message.startswith(error.cls_name)

@@ -16,6 +16,7 @@ from dagster import (
     JobDefinition,
     RepositoryDefinition,
     ResourceDefinition,
+    SourceAsset,
 )
 from dagster._core.definitions.asset_selection import KeysAssetSelection
 from dagster._core.definitions.assets.definition.cacheable_assets_definition import (
@@ -71,7 +72,9 @@ def replace_definitions(definitions: Definitions, **fields: Any) -> Definitions:
     return copy_record(definitions, **fields)
 
 
-def own_resources(definition: AssetsDefinition | JobDefinition) -> Mapping[str, ResourceDefinition]:
+def own_resources(
+    definition: AssetsDefinition | SourceAsset | JobDefinition,
+) -> Mapping[str, ResourceDefinition]:
     """Return the resources that an asset or a job brings along itself, which win over the project's.
 
     A job lists the IO manager that Dagster takes where none is given, too. It is left out: it is not the
@@ -83,7 +86,7 @@ def own_resources(definition: AssetsDefinition | JobDefinition) -> Mapping[str, 
     return own
 
 
-_HasResources = TypeVar("_HasResources", AssetsDefinition, JobDefinition)
+_HasResources = TypeVar("_HasResources", AssetsDefinition, SourceAsset, JobDefinition)
 
 
 def replace_resources(
@@ -92,6 +95,10 @@ def replace_resources(
     """Return an asset or a job with other resources of its own."""
     if isinstance(definition, JobDefinition):
         return definition.with_top_level_resources(resource_defs)
+    if isinstance(definition, SourceAsset):
+        source = definition.with_attributes()
+        source.resource_defs = dict(resource_defs)
+        return source
     attributes = {**definition.get_attributes_dict(), "resource_defs": resource_defs}
     return type(definition).dagster_internal_init(**attributes)
 

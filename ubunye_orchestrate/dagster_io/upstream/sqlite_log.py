@@ -1,7 +1,8 @@
-"""Dagster's SQLite event log, kept open from the first question of a run to the run's end.
+"""Dagster's SQLite event log, kept open during a run.
 
 Whoever opens it anew for a question waits sixty times as long for SQLite to read its tables' layout as for
-the answer. Whoever asks closes it too (``close_log``), so that no file is held beyond the run.
+the answer. And who closes it last, as Dagster does after each event of an asset, puts it in order. Whoever
+opens it or asks closes it too (``close_log``), so that no file is held beyond the run.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dagster._core.storage.event_log.sqlite.sqlite_event_log import (
 )
 from dagster._core.storage.legacy_storage import LegacyEventLogStorage
 
-__all__ = ["ask_sqlite_log", "close_log", "sqlite_log_of"]
+__all__ = ["ask_sqlite_log", "close_log", "open_log", "sqlite_log_of"]
 
 # By process: SQLite's connections must not be used, nor closed, behind a fork.
 _opened: weakref.WeakKeyDictionary[SqliteEventLogStorage, dict[int, sqlite3.Connection]] = (
@@ -57,6 +58,13 @@ def ask_sqlite_log(
             mine[os.getpid()] = connection
         # All rows: a statement that is not at its end keeps the database from being written.
         return connection.execute(question, values).fetchall()
+
+
+def open_log(instance: DagsterInstance) -> None:
+    """Open the event log where it is in SQLite files, for questions that follow. Raises ``sqlite3.Error``."""
+    storage = sqlite_log_of(instance)
+    if storage is not None:
+        ask_sqlite_log(storage, "PRAGMA schema_version", {})
 
 
 def close_log(instance: DagsterInstance) -> None:

@@ -14,7 +14,7 @@ from dagster import AssetKey, DagsterInstance, Definitions, InMemoryIOManager, a
 
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
-from ubunye_orchestrate.dagster_io.upstream import open_log
+from ubunye_orchestrate.dagster_io.upstream import sqlite_log
 
 from .conftest import Project
 
@@ -25,15 +25,15 @@ def one() -> int:
 
 
 def opened(instance: DagsterInstance) -> dict[int, sqlite3.Connection]:
-    storage = open_log.sqlite_log_of(instance)
+    storage = sqlite_log.sqlite_log_of(instance)
     assert storage is not None
-    return open_log._opened.get(storage, {})
+    return sqlite_log._opened.get(storage, {})
 
 
 def test_it_is_opened_once_and_again_when_it_was_closed(project_on_disk: Project) -> None:
     here = project_on_disk.instance
     upstream.close_log(here)  # nothing to close
-    upstream.newest_of_asset(here, AssetKey("one"))
+    upstream.open_log(here)
     first = opened(here)[os.getpid()]
     project_on_disk.run([one], InMemoryIOManager())
     assert upstream.newest_of_asset(here, AssetKey("one")) != (None, 0)
@@ -47,10 +47,10 @@ def test_it_is_opened_once_and_again_when_it_was_closed(project_on_disk: Project
 
 
 def test_nothing_is_written_by_it(project_on_disk: Project) -> None:
-    storage = open_log.sqlite_log_of(project_on_disk.instance)
+    storage = sqlite_log.sqlite_log_of(project_on_disk.instance)
     assert storage is not None
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        open_log.ask_sqlite_log(storage, "DELETE FROM event_logs", {})
+        sqlite_log.ask_sqlite_log(storage, "DELETE FROM event_logs", {})
     upstream.close_log(project_on_disk.instance)
 
 
@@ -84,14 +84,14 @@ def test_a_log_that_is_not_there_is_not_made(
     project_on_disk: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     here = project_on_disk.instance
-    storage = open_log.sqlite_log_of(here)
+    storage = sqlite_log.sqlite_log_of(here)
     monkeypatch.setattr(storage, "path_for_shard", lambda shard: str(tmp_path / "gone.db"))
     assert upstream.newest_of_asset(here, AssetKey("one")) is None
     assert not (tmp_path / "gone.db").exists()
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_nothing_is_open_after_a_run(fails: bool, project_on_disk: Project) -> None:
+def test_it_is_open_during_a_run_and_not_after_it(fails: bool, project_on_disk: Project) -> None:
     @asset
     def table() -> pd.DataFrame:
         return pd.DataFrame({"id": [1]})
@@ -103,11 +103,14 @@ def test_nothing_is_open_after_a_run(fails: bool, project_on_disk: Project) -> N
 
     here, run_id = project_on_disk.instance, str(uuid.uuid4())
     seen: list[bool] = []
-    upstream.on_events(here, run_id, lambda event: seen.append(bool(opened(here))))
+    upstream.on_events(
+        here, run_id, lambda event: seen.append(bool(opened(here))) if event.step_key else None
+    )
     project = Definitions(
         assets=[table, second], resources={"io_manager": with_receipts(InMemoryIOManager())}
     )
     job = project.resolve_implicit_global_asset_job_def()
     assert job.execute_in_process(instance=here, run_id=run_id, raise_on_error=False).success is not fails
+    assert seen
     assert any(seen)
     assert opened(here) == {}
