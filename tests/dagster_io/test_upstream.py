@@ -34,6 +34,9 @@ from dagster import (
     Output,
     OutputContext,
     RetryPolicy,
+    ScheduleDefinition,
+    SensorDefinition,
+    SourceAsset,
     asset,
     asset_check,
     build_input_context,
@@ -670,3 +673,55 @@ def test_own_resources(instance: DagsterInstance) -> None:
     defs = Definitions(jobs=[again], resources=resources)
     defs.resolve_job_def("bare").execute_in_process(instance=instance)
     assert probe.seen == ["project"]
+
+
+def test_automations() -> None:
+    @op
+    def make():  # type: ignore[no-untyped-def]
+        return 1
+
+    @job
+    def nightly() -> None:
+        make()
+
+    @job
+    def weekly() -> None:
+        make()
+
+    other = upstream.replace_resources(nightly, {"io_manager": mem_io_manager})
+    at = ScheduleDefinition(job=nightly, cron_schedule="0 0 * * *")
+    named = ScheduleDefinition(job_name="nightly", cron_schedule="0 0 * * *", name="named")
+    on = SensorDefinition(name="on", jobs=[weekly, nightly], evaluation_fn=lambda context: None)
+    of_assets = ScheduleDefinition(target=[one], cron_schedule="0 0 * * *", name="of_assets")
+    assert upstream.jobs_started_by(at) == [nightly]
+    assert upstream.jobs_started_by(on) == [weekly, nightly]
+    assert upstream.jobs_started_by(named) == []
+    assert upstream.started_assets(of_assets) == [one]
+    assert upstream.started_assets(at) == upstream.started_assets(on) == []
+    for automation, jobs in ((at, [other]), (on, [weekly, other])):
+        replaced = upstream.replace_jobs(automation, lambda job: other if job is nightly else job)
+        assert replaced is not None
+        assert upstream.jobs_started_by(replaced) == jobs
+        assert replaced.name == automation.name
+
+    class Mine(SensorDefinition):
+        pass
+
+    mine = Mine(name="mine", job=nightly, evaluation_fn=lambda context: None)
+    assert upstream.replace_jobs(mine, lambda job: other) is None
+
+
+@pytest.mark.filterwarnings("ignore:.*`SourceAsset")
+def test_replace_resources_of_a_source(instance: DagsterInstance) -> None:
+    source = SourceAsset("outside", io_manager_def=mem_io_manager, group_name="others")
+    (key,) = upstream.own_resources(source)
+    replaced = upstream.replace_resources(source, {key: io_manager(lambda _: Probe())})
+    assert (replaced.key, replaced.group_name) == (source.key, "others")
+
+    @asset
+    def reads(outside: int) -> int:
+        return outside
+
+    # Of the new one: nothing is in memory.
+    ran = materialize([reads, replaced], instance=instance, resources={"io_manager": Probe()})
+    assert ran.success

@@ -17,6 +17,9 @@ from dagster import (
     IOManagerDefinition,
     JobDefinition,
     ResourceDefinition,
+    ScheduleDefinition,
+    SensorDefinition,
+    SourceAsset,
 )
 
 from ubunye_orchestrate.dagster_io import upstream
@@ -96,7 +99,8 @@ def _wrap_class(
 
 
 def _wrap_project(project: Definitions, receipts: Receipts | None) -> Definitions:
-    for asset in project.assets or ():
+    assets = _assets_of(project)
+    for asset in assets:
         if isinstance(asset, AssetsDefinition | AssetSpec):
             _refuse_what_no_run_could_use(asset)
     resources = dict(project.resources or {})
@@ -120,13 +124,37 @@ def _wrap_project(project: Definitions, receipts: Receipts | None) -> Definition
                 made[id(value)] = _wrap_resource(value, chosen, group_of)
         return {name: made[id(value)] for name, value in given.items()}
 
+    jobs: dict[int, JobDefinition] = {}
+
+    def wrapped_job(job: JobDefinition) -> JobDefinition:
+        # A job may be listed, scheduled and started by sensors: Dagster wants one and the same everywhere.
+        if id(job) not in jobs:
+            jobs[id(job)] = _with_own_resources(job, wrap_all)
+        return jobs[id(job)]
+
     wrapped = upstream.replace_definitions(
         project,
         resources=wrap_all(resources),
-        assets=[with_code_link(_with_own_resources(asset, wrap_all)) for asset in project.assets or ()],
-        jobs=[_with_own_resources(job, wrap_all) for job in project.jobs or ()],
+        assets=[with_code_link(_with_own_resources(asset, wrap_all)) for asset in assets],
+        asset_checks=[_with_own_resources(check, wrap_all) for check in project.asset_checks or ()],
+        jobs=[wrapped_job(job) if isinstance(job, JobDefinition) else job for job in project.jobs or ()],
+        schedules=[_with_wrapped_jobs(one, wrapped_job) for one in project.schedules or ()],
+        sensors=[_with_wrapped_jobs(one, wrapped_job) for one in project.sensors or ()],
     )
     return wrapped
+
+
+def _assets_of(project: Definitions) -> list[Any]:
+    """Return the assets of a project, with those that bring resources and only a schedule or a sensor has."""
+    assets: list[Any] = list(project.assets or ())
+    known = {key for one in assets if isinstance(one, AssetsDefinition) for key in one.keys}
+    for automation in (*(project.schedules or ()), *(project.sensors or ())):
+        if isinstance(automation, ScheduleDefinition | SensorDefinition):
+            for asset in upstream.started_assets(automation):
+                if asset.resource_defs and known.isdisjoint(asset.keys):
+                    assets.append(asset)
+                    known |= set(asset.keys)
+    return assets
 
 
 def _refuse_what_no_run_could_use(asset: AssetsDefinition | AssetSpec) -> None:
@@ -144,16 +172,41 @@ def _wrap_resource(value: Any, receipts: Receipts | None, group_of: GroupOf) -> 
 
 
 def _with_own_resources(definition: Any, wrap_all: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:
-    """Wrap the IO managers that an asset or a job brings along itself, which win over the project's."""
-    if not isinstance(definition, AssetsDefinition | JobDefinition):
+    """Wrap the IO managers that an asset, check or job brings along itself, which win over the project's."""
+    if not isinstance(definition, AssetsDefinition | SourceAsset | JobDefinition):
         return definition
     own = upstream.own_resources(definition)
     wrapped = wrap_all(own)
     if all(wrapped[name] is own[name] for name in own):
         return definition
+    # Each kind by itself: the function gives back the kind that it got.
     if isinstance(definition, JobDefinition):
         return upstream.replace_resources(definition, wrapped)
+    if isinstance(definition, SourceAsset):
+        return upstream.replace_resources(definition, wrapped)
     return upstream.replace_resources(definition, wrapped)
+
+
+def _with_wrapped_jobs(automation: Any, wrapped_job: Callable[[JobDefinition], JobDefinition]) -> Any:
+    """Give a schedule or a sensor its jobs with receipts; raises ConfigurationError where that cannot be."""
+    if not isinstance(automation, ScheduleDefinition | SensorDefinition):
+        # Of an asset job that is found when the project is loaded: it has the project's resources.
+        return automation
+    jobs = [job for job in upstream.jobs_started_by(automation) if isinstance(job, JobDefinition)]
+    changed = [job for job in jobs if wrapped_job(job) is not job]
+    if not changed:
+        return automation
+    replaced = upstream.replace_jobs(automation, wrapped_job)
+    if replaced is None:
+        job = changed[0]
+        own, wrapped = upstream.own_resources(job), upstream.own_resources(wrapped_job(job))
+        key = next(name for name in own if wrapped[name] is not own[name])
+        raise ConfigurationError(
+            f"with_receipts got {type(automation).__name__} {automation.name}, a class of its own, to which "
+            f"Dagster cannot give job {job.name} with receipts; expected a schedule or a sensor of "
+            f'Dagster\'s, or in the job: resource_defs={{"{key}": with_receipts({_name_of(own[key])}(…))}}'
+        )
+    return replaced
 
 
 def _definition_of(target: object) -> IOManagerDefinition | None:
