@@ -1,6 +1,7 @@
 """Receipts of assets that read and store by themselves: three lines inside the asset."""
 
 # Without "from __future__ import annotations": Dagster looks at the class that annotates a resource.
+import contextlib
 from typing import Any
 
 import pandas as pd
@@ -11,6 +12,7 @@ from dagster import (
     DailyPartitionsDefinition,
     InMemoryIOManager,
     MaterializeResult,
+    Output,
     RetryPolicy,
     asset,
     materialize,
@@ -46,6 +48,12 @@ def run(project: Project, assets: Any, **kwargs: Any) -> Any:
     manager = with_receipts(InMemoryIOManager(), project.receipts)
     resources = {"io_manager": manager, "receipts": project.receipts}
     return materialize(assets, instance=project.instance, resources=resources, raise_on_error=False, **kwargs)
+
+
+def error_of(result: Any) -> str:
+    """Return the user's error in the step that failed."""
+    (event,) = result.get_step_failure_events()
+    return str(event.step_failure_data.error_display_string)
 
 
 def test_it_leaves_what_an_io_manager_leaves(project: Project) -> None:
@@ -97,6 +105,76 @@ def test_several_tables_of_one_asset(project: Project) -> None:
     assert [step.name for step in record.outputs] == ["rejected", "sales"]
     assert project.metadata("sales")["ubunye/data_hash"] == fingerprint(ORDERS).data_hash
     assert project.metadata("sales")["dagster/row_count"] == 3
+
+
+def test_a_second_block_of_an_asset_is_refused(project: Project) -> None:
+    @asset
+    def twice(context: AssetExecutionContext, receipts: Receipts) -> None:
+        with receipts.run(context) as run:
+            run.wrote("twice", ORDERS)
+        with receipts.run(context) as run:
+            run.wrote("twice", ORDERS.iloc[:1])
+
+    result = run(project, [twice])
+    assert not result.success
+    assert "receipts.run got a second block of twice in one step" in error_of(result)
+    (record,) = project.mirrored("twice")
+    assert record.dagster is not None
+    assert (record.outputs[0].row_count, record.dagster["step_status"]) == (3, "error")
+
+
+def test_a_block_within_a_block_of_the_same_asset_is_refused(project: Project) -> None:
+    @asset
+    def nested(context: AssetExecutionContext, receipts: Receipts) -> None:
+        with receipts.run(context) as run:
+            run.read("orders", ORDERS)
+            with receipts.run(context):
+                pass
+
+    result = run(project, [nested])
+    assert not result.success
+    assert "receipts.run got a second block of nested in one step" in error_of(result)
+
+
+def test_a_block_is_entered_once(project: Project) -> None:
+    @asset
+    def again(context: AssetExecutionContext, receipts: Receipts) -> None:
+        block = receipts.run(context)
+        with block as run:
+            run.wrote("again", ORDERS)
+        with block as run:
+            run.wrote("again", ORDERS)
+
+    assert not run(project, [again]).success
+    (record,) = project.mirrored("again")
+    assert [step.name for step in record.outputs] == ["again"]
+
+
+def test_after_a_result_that_an_io_manager_has_stored_a_block_is_refused(project: Project) -> None:
+    @multi_asset(outs={"left": AssetOut(), "right": AssetOut()})
+    def both(context: AssetExecutionContext, receipts: Receipts):  # type: ignore[no-untyped-def]
+        yield Output(ORDERS, "left")
+        with receipts.run(context, asset="left") as run:
+            run.wrote("left", ORDERS)
+        yield Output(ORDERS, "right")
+
+    result = run(project, [both])
+    assert not result.success
+    assert "left has a record already" in error_of(result)
+
+
+def test_a_block_that_failed_may_be_tried_again(project: Project) -> None:
+    @asset
+    def patient(context: AssetExecutionContext, receipts: Receipts) -> None:
+        for attempt in range(2):
+            with contextlib.suppress(TimeoutError), receipts.run(context) as run:
+                if attempt == 0:
+                    raise TimeoutError("busy")
+                run.wrote("patient", ORDERS)
+
+    assert run(project, [patient]).success
+    (record,) = project.mirrored("patient")
+    assert (record.status, record.outputs[0].row_count) == ("success", 3)
 
 
 def test_in_a_step_of_several_assets_it_says_which(project: Project) -> None:

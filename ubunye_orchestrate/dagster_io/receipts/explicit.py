@@ -30,6 +30,7 @@ from ubunye_orchestrate.dagster_io.receipts.tasks import (
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.hashing.frames import native
+from ubunye_orchestrate.records.evidence import error_text
 from ubunye_orchestrate.records.model import HashScope, StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
 from ubunye_orchestrate.records.steps import step_of_frame
@@ -71,11 +72,17 @@ class ReceiptRun:
         self._outputs: list[_Output] = []
 
     def __enter__(self) -> ReceiptRun:
+        """Begin the block. Raises ConfigurationError where the asset has a record already, or a block."""
         with harmless(self._log, "beginning a receipt"):
             self._entry = entry_of_step(self._step, self._settings, has_worked=True)
+        if self._entry is not None and self._task.key is not None:
+            self._refuse_a_second_record(self._entry, self._task.key)
+            self._entry.blocks[self._task.key] = None
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if error is not None and self._entry is not None and self._task.key is not None:
+            self._entry.blocks[self._task.key] = error_text(error)
         if error is None and self._outputs:
             with harmless(self._log, "writing the receipt"):
                 self._finish()
@@ -178,6 +185,18 @@ class ReceiptRun:
         merge or any SQL, custom metadata of that name in delta-rs.
         """
         return note_of_run(key_of_step(self._step), self._task, self._settings, self._task.partitions)
+
+    def _refuse_a_second_record(self, entry: StepEntry, key: AssetKey) -> None:
+        """Two records of one run would share a file, and the materialization would show the first one's."""
+        name, expected = self._task.name, "expected one block that notes all that the asset reads and stores"
+        # A block that failed has left no record: the asset may try again.
+        if key in entry.blocks and entry.blocks[key] is None:
+            raise ConfigurationError(f"receipts.run got a second block of {name} in one step; {expected}")
+        if any(one.record.task_name == self._task.task_name for one in entry.stored):
+            raise ConfigurationError(
+                f"receipts.run got a block of {name} when its IO manager had stored it: {name} has a record "
+                f"already; {expected}, before its result is returned"
+            )
 
     def _note_backend(self, frame: object) -> None:
         if self._entry is None:
