@@ -273,6 +273,7 @@ def test_newest_of_asset(project_on_disk: Project, project: Project) -> None:
         return 1
 
     for here in (project_on_disk.instance, project.instance):
+        upstream.open_log(here)
         assert upstream.newest_of_asset(here, AssetKey("one")) == (None, 0)
         run([one], InMemoryIOManager(), here)
         run([one], InMemoryIOManager(), here)
