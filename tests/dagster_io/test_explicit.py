@@ -5,6 +5,7 @@ import contextlib
 from typing import Any
 
 import pandas as pd
+import polars as pl
 import pytest
 from dagster import (
     AssetExecutionContext,
@@ -19,6 +20,7 @@ from dagster import (
     multi_asset,
 )
 
+from ubunye_orchestrate.dagster_io.receipts.expectation_checks import build_expectation_checks
 from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
 from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
 from ubunye_orchestrate.errors import ConfigurationError
@@ -266,6 +268,86 @@ def test_rules_are_checked_where_the_asset_asks_for_it_and_else_have_not_passed(
     assert [one["passed"] for one in project.receipt("stored").expectations] == [calls, calls]
     if not calls:
         assert "call run.expect(frame)" in project.receipt("stored").expectations[0]["detail"]
+
+
+def test_results_say_when_another_frame_was_checked_than_was_written(project: Project) -> None:
+    @asset
+    @expect.not_null("value")
+    @expect.not_null("value", severity="warn", name="read").on_input("orders")
+    def stored(context: AssetExecutionContext, receipts: Receipts) -> None:
+        with receipts.run(context) as run:
+            table = run.read("orders", ORDERS)
+            run.expect(table)
+            run.wrote("stored", table.assign(value=None))
+
+    result = run(project, [stored])
+    (of_output,) = [one for one in project.receipt("stored").expectations if one.get("side") is None]
+    assert (of_output["passed"], of_output["checked"]) == (True, "another frame")
+    assert [one.get("checked") for one in project.receipt("stored").expectations].count("another frame") == 1
+    assert "run.expect got another frame than run.wrote" in project.log(result)
+
+
+def test_a_frame_that_changed_after_its_check_is_another_one(project: Project) -> None:
+    @asset
+    @expect.not_null("value")
+    def stored(context: AssetExecutionContext, receipts: Receipts) -> None:
+        with receipts.run(context) as run:
+            table = run.expect(ORDERS.copy())
+            table.loc[9] = [9, None]
+            run.wrote("stored", table)
+
+    run(project, [stored])
+    assert project.receipt("stored").expectations[0]["checked"] == "another frame"
+
+
+def test_of_several_frames_that_were_checked_the_written_one_counts(project: Project) -> None:
+    @asset
+    @expect.not_null("value", severity="warn")
+    def stored(context: AssetExecutionContext, receipts: Receipts) -> None:
+        with receipts.run(context) as run:
+            run.expect(ORDERS.assign(value=None))
+            table = run.expect(ORDERS.copy())
+            run.expect(table.assign(value=None))
+            run.wrote("stored", table)
+
+    result = run(project, [stored])
+    (one,) = project.receipt("stored").expectations
+    assert (one["passed"], one.get("checked")) == (True, None)
+    assert "another frame" not in project.log(result)
+
+
+def test_what_was_checked_piece_by_piece_is_all_in_the_record(project: Project) -> None:
+    @asset
+    @expect.not_null("value", severity="warn")
+    def stored(context: AssetExecutionContext, receipts: Receipts) -> None:
+        with receipts.run(context) as run:
+            run.expect(ORDERS.assign(value=None))
+            run.expect(ORDERS)
+            run.wrote("stored", ORDERS.copy())
+
+    checks = build_expectation_checks([stored])
+    result = run(project, [stored, *checks])
+    found = project.receipt("stored").expectations
+    assert [(one["passed"], one["checked"]) for one in found] == [
+        (False, "another frame"),
+        (True, "another frame"),
+    ]
+    (evaluation,) = result.get_asset_check_evaluations()
+    assert not evaluation.passed
+    assert evaluation.metadata["ubunye/checked"].value == "another frame"
+
+
+def test_a_plan_that_was_checked_and_a_table_read_back_stay_a_plan(project: Project) -> None:
+    @asset
+    @expect.not_null("value")
+    def stored(context: AssetExecutionContext, receipts: Receipts) -> None:
+        with receipts.run(context) as run:
+            run.expect(pl.LazyFrame({"value": [1]}))
+            run.wrote("stored", pl.DataFrame({"value": [1]}))
+
+    result = run(project, [stored])
+    assert project.receipt("stored").expectations[0]["checked"] == "plan"
+    assert "another frame" not in project.log(result)
 
 
 def test_a_rule_that_is_broken_stops_the_asset_before_it_stores(project: Project) -> None:

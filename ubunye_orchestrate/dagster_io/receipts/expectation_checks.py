@@ -194,8 +194,9 @@ def _counts(results: _Results) -> dict[str, MetadataValue]:
     shown: dict[str, MetadataValue] = {
         f"ubunye/{name}": MetadataValue.int(count) for name, count in _sums(results).items()
     }
-    if any(result.get("checked") == "plan" for result in results):
-        shown["ubunye/checked"] = MetadataValue.text("plan")
+    other = sorted({str(result["checked"]) for result in results if result.get("checked")})
+    if other:
+        shown["ubunye/checked"] = MetadataValue.text(", ".join(other))
     return shown
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from dagster import AssetExecutionContext, AssetKey, MetadataValue, OpExecutionContext
@@ -13,7 +15,7 @@ from ubunye_orchestrate.dagster_io.receipts import metadata as keys
 from ubunye_orchestrate.dagster_io.receipts.assembly import build_record
 from ubunye_orchestrate.dagster_io.receipts.baseline import find_baseline
 from ubunye_orchestrate.dagster_io.receipts.expecting import check_read, check_table, not_checked, rules_of
-from ubunye_orchestrate.dagster_io.receipts.ledger import StepEntry, Stored
+from ubunye_orchestrate.dagster_io.receipts.ledger import Checked, StepEntry, Stored
 from ubunye_orchestrate.dagster_io.receipts.metadata import table_metadata
 from ubunye_orchestrate.dagster_io.receipts.panel import harmless, mirror, receipt_metadata, with_baseline
 from ubunye_orchestrate.dagster_io.receipts.policies import policy_in
@@ -42,10 +44,20 @@ __all__ = ["ReceiptRun"]
 _Frame = TypeVar("_Frame")
 
 
+_ANOTHER_FRAME = "another frame"
+
+
 class _Output(NamedTuple):
     step: StepRecord
     hashed: Fingerprint
     frame: object
+
+
+class _Check(NamedTuple):
+    frame: object
+    shape: object
+    """As the frame had it when it was checked: it may have been changed in place since."""
+    checked: Checked
 
 
 class ReceiptRun:
@@ -70,6 +82,7 @@ class ReceiptRun:
         self._entry: StepEntry | None = None
         self._task = self._task_of(asset)
         self._outputs: list[_Output] = []
+        self._checks: list[_Check] = []
 
     def __enter__(self) -> ReceiptRun:
         """Begin the block. Raises ConfigurationError where the asset has a record already, or a block."""
@@ -78,6 +91,8 @@ class ReceiptRun:
         if self._entry is not None and self._task.key is not None:
             self._refuse_a_second_record(self._entry, self._task.key)
             self._entry.blocks[self._task.key] = None
+            # What a block before it has checked, which failed, was not written.
+            self._entry.checked.pop(self._task.name, None)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
@@ -132,11 +147,17 @@ class ReceiptRun:
         """Hold a table that the asset is about to store against the asset's rules, and return it.
 
         Call it before anything is written. Raises ExpectationError where it breaks a rule of severity
-        ``fail``. Without this call the rules of the asset count as not checked.
+        ``fail``. Without this call the rules of the asset count as not checked. Where it is called several
+        times, the record has the results of the frame that was written; where none of them was written, it
+        has all, and each says ``checked: another frame``.
         """
         rules = rules_of(self._step, self._task.key)
         if rules:
-            check_table(self._entry, self._task.name, rules, {None: frame}, self._log)
+            try:
+                check_table(self._entry, self._task.name, rules, {None: frame}, self._log)
+            finally:
+                with harmless(self._log, "noting what was checked"):
+                    self._note_check(frame)
         return frame
 
     def wrote(
@@ -198,6 +219,26 @@ class ReceiptRun:
                 f"already; {expected}, before its result is returned"
             )
 
+    def _note_check(self, frame: object) -> None:
+        name = self._task.name
+        if self._entry is not None and name in self._entry.checked:
+            self._checks.append(_Check(frame, _shape(frame), self._entry.checked[name]))
+            self._entry.checked[name] = _together(check.checked for check in self._checks)
+
+    def _settle_checks(self, entry: StepEntry, written: object) -> None:
+        """Keep the results of the frame that was written; else say in the others that they are of another."""
+        if not self._checks:
+            return
+        its = [one.checked for one in self._checks if one.frame is written and one.shape == _shape(written)]
+        if not its:
+            its = [_of_another_frame(one.checked) for one in self._checks]
+            if any(one.get("checked") == _ANOTHER_FRAME for checked in its for one in checked.results):
+                self._log.warning(
+                    f"ubunye: {self._task.name}: run.expect got another frame than run.wrote, so its rules "
+                    f"were not held against what was written; their results say checked: {_ANOTHER_FRAME}"
+                )
+        entry.checked[self._task.name] = _together(its)
+
     def _note_backend(self, frame: object) -> None:
         if self._entry is None:
             return
@@ -234,6 +275,7 @@ class ReceiptRun:
             left = [rule for rule in rules if rule.name not in held]
             entry.checked[task.name] = not_checked(task.name, left, reason)
         main = self._main()
+        self._settle_checks(entry, main.frame)
         entry.backend = inspect_value(main.frame).backend or entry.backend
         self._note_backend(main.frame)
         # Several tables, none called as the asset is: none of their hashes is the asset's.
@@ -271,3 +313,27 @@ class ReceiptRun:
         """Return the output that is the asset's own table: the one called as the asset is, else the first."""
         named = [output for output in self._outputs if output.step.name == self._task.name]
         return (named or self._outputs)[0]
+
+
+def _shape(frame: object) -> object:
+    """Return what shows at a glance that a table in memory was changed; None for anything else."""
+    if inspect_value(frame).nature != "whole":
+        return None
+    table: Any = frame
+    return len(table), columns_in_order(frame)
+
+
+def _together(several: Iterable[Checked]) -> Checked:
+    found = list(several)
+    results = [one for checked in found for one in checked.results]
+    distinct = [one for at, one in enumerate(results) if one not in results[:at]]
+    return Checked(tuple(distinct), sum(checked.seconds for checked in found))
+
+
+def _of_another_frame(checked: Checked) -> Checked:
+    """Say so in each result but those of inputs, and of a plan: that already says that rows may differ."""
+    marked = (
+        one if one.get("side") or one.get("checked") else {**one, "checked": _ANOTHER_FRAME}
+        for one in checked.results
+    )
+    return replace(checked, results=tuple(marked))

@@ -95,8 +95,8 @@ class StepEntry:
     rules: Mapping[str, tuple[Rule, ...]] | None = None
     """The rules of what the step makes, by the name of its record; None until they are asked for."""
     blocks: dict[AssetKey, str | None] = field(default_factory=dict)
-    """The assets that have a block of ``receipts.run``, with the error that ended it, as a record has it; None
-    while it runs and when it ended well."""
+    """The assets that have a block of ``receipts.run``, with the error that ended it, as a record has it;
+    None while it runs and when it ended well."""
     checked: dict[str, Checked] = field(default_factory=dict)
     """By the asset's name, or the output's."""
     checked_inputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
