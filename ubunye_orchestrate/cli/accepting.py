@@ -9,8 +9,8 @@ from ubunye_orchestrate.cli.address import Task
 from ubunye_orchestrate.compare.comparison import partition_keys
 from ubunye_orchestrate.compare.text import printable
 from ubunye_orchestrate.errors import ConfigurationError
+from ubunye_orchestrate.masking import mask_text
 from ubunye_orchestrate.records.baselines import Acceptance, pinned
-from ubunye_orchestrate.records.masking import mask_text
 from ubunye_orchestrate.records.model import RunRecord
 
 __all__ = ["accepted_document", "accepted_lines", "statement"]

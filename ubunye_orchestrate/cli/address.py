@@ -12,8 +12,8 @@ from ubunye_orchestrate.cli.output import Invalid
 from ubunye_orchestrate.compare.comparison import partition_keys
 from ubunye_orchestrate.compare.text import printable, short_run_id
 from ubunye_orchestrate.errors import ConfigurationError, RecordNotFoundError
+from ubunye_orchestrate.masking import mask_location
 from ubunye_orchestrate.records.baselines import Acceptance, BaselineStore, last_accepted, pinned
-from ubunye_orchestrate.records.masking import mask_location
 from ubunye_orchestrate.records.model import RunRecord
 from ubunye_orchestrate.records.paths import may_hold_partition, stored_run_id, task_name_for_asset
 from ubunye_orchestrate.records.settings import resolve_settings

@@ -16,7 +16,7 @@ from ubunye_orchestrate.compare.comparison import StepComparison, compare_record
 from ubunye_orchestrate.compare.naming import keys_in_order, name_with_partitions
 from ubunye_orchestrate.compare.text import printable, short_hash, short_run_id
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
-from ubunye_orchestrate.records.masking import MASK
+from ubunye_orchestrate.masking import MASK
 from ubunye_orchestrate.records.model import RunRecord, StepRecord
 from ubunye_orchestrate.records.settings import is_url
 from ubunye_orchestrate.records.steps import step_from_fingerprint

@@ -12,7 +12,7 @@ from ubunye_orchestrate.compare.comparison import Comparison, Evidence, StepComp
 from ubunye_orchestrate.compare.findings import Change, Finding, Kind, Severity
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.compare.text import short_hash
-from ubunye_orchestrate.records.masking import MASK
+from ubunye_orchestrate.masking import MASK
 from ubunye_orchestrate.records.model import RunRecord
 
 __all__ = ["CODE_FOLDER", "Attribution", "attribute", "input_set_change"]

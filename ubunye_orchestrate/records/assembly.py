@@ -7,9 +7,9 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ubunye_orchestrate import __version__
+from ubunye_orchestrate.masking import mask_variables
 from ubunye_orchestrate.records.code import CodeEvidence
 from ubunye_orchestrate.records.environment import current_environment, environment_hash
-from ubunye_orchestrate.records.masking import mask_variables
 from ubunye_orchestrate.records.model import RunRecord, StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
 

@@ -8,8 +8,9 @@ import logging
 from typing import Any
 
 from ubunye_orchestrate.errors import InvalidRecordError
+from ubunye_orchestrate.foreign import is_foreign, said
+from ubunye_orchestrate.masking import mask_config, mask_text
 from ubunye_orchestrate.records.codec import refuse_foreign_values
-from ubunye_orchestrate.records.masking import mask_config, mask_text
 
 __all__ = ["LONGEST_ERROR", "config_hash", "error_text"]
 
@@ -41,7 +42,11 @@ def error_text(error: BaseException) -> str:
         message = str(error)
     except Exception as e:  # noqa: BLE001 - a user's exception may fail to say what it is
         message = f"(its message failed with {type(e).__name__})"
-    text = mask_text(f"{type(error).__name__}: {message}" if message else type(error).__name__)
+    if is_foreign(type(error).__module__):
+        # Arrow, Spark and their like quote the cell that they stumble over.
+        text = said(error)
+    else:
+        text = mask_text(f"{type(error).__name__}: {message}" if message else type(error).__name__)
     if len(text) > LONGEST_ERROR:
         text = f"{text[:LONGEST_ERROR]}… ({len(text) - LONGEST_ERROR:,} more characters)"
     return text

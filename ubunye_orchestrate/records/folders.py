@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 from urllib.parse import urlsplit
 
 from ubunye_orchestrate.errors import StoreError
-from ubunye_orchestrate.records.masking import mask_location, mask_text
+from ubunye_orchestrate.masking import mask_location, mask_text
 from ubunye_orchestrate.records.settings import is_url
 
 __all__ = ["Entry", "Folder", "LocalFolder", "RemoteFolder", "open_folder"]

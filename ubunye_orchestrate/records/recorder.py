@@ -13,11 +13,11 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ubunye_orchestrate.errors import ConfigurationError, InvalidRecordError
+from ubunye_orchestrate.masking import mask_text, mask_variables
 from ubunye_orchestrate.records.assembly import assemble_record
 from ubunye_orchestrate.records.code import CodeEvidence, code_evidence
 from ubunye_orchestrate.records.codec import refuse_foreign_values
 from ubunye_orchestrate.records.evidence import config_hash, error_text
-from ubunye_orchestrate.records.masking import mask_text, mask_variables
 from ubunye_orchestrate.records.model import HashScope, RunRecord, StepRecord
 from ubunye_orchestrate.records.monitors import Monitor, kept_from_the_run, tell_end, tell_start
 from ubunye_orchestrate.records.paths import is_safe_part, safe_part, stored_run_id, task_name_for_asset

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ubunye_orchestrate.errors import ConfigurationError
+from ubunye_orchestrate.masking import mask_location
 from ubunye_orchestrate.records.budget import NO_BUDGET, HashBudget
-from ubunye_orchestrate.records.masking import mask_location
 from ubunye_orchestrate.records.monitors import Monitor
 from ubunye_orchestrate.records.paths import safe_part
 

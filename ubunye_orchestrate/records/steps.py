@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
-from ubunye_orchestrate.records.masking import mask_location, mask_text
+from ubunye_orchestrate.masking import mask_location, mask_text
 from ubunye_orchestrate.records.model import Direction, HashBasis, HashScope, Producer, StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
 from ubunye_orchestrate.records.values import fingerprint_value, inspect_value, not_hashed

@@ -27,7 +27,7 @@ from ubunye_orchestrate.errors import ConfigurationError, HashError
 from ubunye_orchestrate.hashing.api import fingerprint
 from ubunye_orchestrate.hashing.datasets import FORMATS, fingerprint_dataset
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
-from ubunye_orchestrate.records.masking import mask_location
+from ubunye_orchestrate.masking import mask_location
 
 __all__ = ["build_observed_table"]
 

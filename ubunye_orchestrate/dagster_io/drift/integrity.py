@@ -37,7 +37,7 @@ from ubunye_orchestrate.dagster_io.storage.parquet_tables import ParquetTables
 from ubunye_orchestrate.errors import InvalidRecordError
 from ubunye_orchestrate.hashing.api import fingerprint
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
-from ubunye_orchestrate.records.masking import mask_text
+from ubunye_orchestrate.masking import mask_text
 from ubunye_orchestrate.records.model import RunRecord, StepRecord
 from ubunye_orchestrate.records.steps import step_from_fingerprint
 

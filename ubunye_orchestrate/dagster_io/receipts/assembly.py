@@ -10,8 +10,8 @@ from ubunye_orchestrate.dagster_io.receipts.ledger import StepEntry, StepKey
 from ubunye_orchestrate.dagster_io.receipts.producers import asset_name
 from ubunye_orchestrate.dagster_io.receipts.tasks import Task
 from ubunye_orchestrate.dagster_io.times import utc_text
+from ubunye_orchestrate.masking import mask_variables
 from ubunye_orchestrate.records.environment import current_environment, environment_hash
-from ubunye_orchestrate.records.masking import mask_variables
 from ubunye_orchestrate.records.model import RunRecord, StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
 

@@ -36,7 +36,7 @@ from ubunye_orchestrate.dagster_io.receipts.panel import harmless
 from ubunye_orchestrate.dagster_io.receipts.producers import asset_name
 from ubunye_orchestrate.dagster_io.receipts.tasks import Task, task_of_asset, task_of_op
 from ubunye_orchestrate.errors import UbunyeError
-from ubunye_orchestrate.records.masking import mask_text
+from ubunye_orchestrate.masking import mask_text
 from ubunye_orchestrate.records.model import RunRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
 from ubunye_orchestrate.records.steps import step_without_hash

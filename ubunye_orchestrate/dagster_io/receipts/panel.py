@@ -20,7 +20,7 @@ from ubunye_orchestrate.dagster_io.receipts.baseline import Baseline
 from ubunye_orchestrate.dagster_io.receipts.metadata import compact_receipt, table_metadata
 from ubunye_orchestrate.errors import UbunyeError
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
-from ubunye_orchestrate.records.masking import mask_text
+from ubunye_orchestrate.masking import mask_text
 from ubunye_orchestrate.records.model import RunRecord
 from ubunye_orchestrate.records.store import RecordStore
 

@@ -21,7 +21,8 @@ from ubunye_orchestrate.dagster_io.storage.delta_types import as_read
 from ubunye_orchestrate.dagster_io.storage.parquet_types import with_types
 from ubunye_orchestrate.errors import ConfigurationError, StorageError
 from ubunye_orchestrate.expectations.in_parts import TableInParts
-from ubunye_orchestrate.records.masking import mask_location
+from ubunye_orchestrate.foreign import without_values
+from ubunye_orchestrate.masking import mask_location
 
 __all__ = [
     "MissingTableError",
@@ -205,8 +206,8 @@ def as_storage_error(problem: str) -> Iterator[None]:
     except BaseException as e:
         if not isinstance(e, Exception) and type(e).__name__ != "PanicException":
             raise
-        said = (str(e).strip() or type(e).__name__).splitlines()[0]
+        words = without_values(str(e)) or type(e).__name__
         hint = ""
-        if "table features required" in said:
+        if "table features required" in words:
             hint = "; a table with that feature is read and written with SparkIOManager"
-        raise StorageError(f"{problem} ({said}){hint}") from e
+        raise StorageError(f"{problem} ({words}){hint}") from e

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from ubunye_orchestrate.errors import HashError, StorageError
+from ubunye_orchestrate.foreign import said
 from ubunye_orchestrate.hashing.kernels.encoded import positions_and_values, storage_of
 from ubunye_orchestrate.hashing.kernels.maps import keys_and_items
 from ubunye_orchestrate.hashing.kernels.nested import ElementsOf
@@ -99,7 +100,7 @@ def with_stored_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatc
         except pa.ArrowInvalid as e:
             raise StorageError(
                 f"column {field.name!r} ({column.type}) holds a value that Delta cannot, which stores "
-                f"{field.type} ({str(e).splitlines()[0]}); round or convert it before it is stored"
+                f"{field.type} ({said(e)}); round or convert it before it is stored"
             ) from e
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

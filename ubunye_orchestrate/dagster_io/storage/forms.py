@@ -13,6 +13,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from ubunye_orchestrate.errors import StorageError
+from ubunye_orchestrate.foreign import said
 
 __all__ = ["Form", "concatenated", "convert", "form_of_annotation", "item_annotation", "pandas_metadata"]
 
@@ -138,7 +139,7 @@ def concatenated(parts: Mapping[str, pa.Table]) -> pa.Table:
         return pa.concat_tables(list(parts.values()), promote_options="default")
     except pa.ArrowException as e:
         raise StorageError(
-            f"{len(parts)} partitions do not make one table ({e}); annotate the input "
+            f"{len(parts)} partitions do not make one table ({said(e)}); annotate the input "
             "dict[str, pd.DataFrame] to get them one by one"
         ) from e
 

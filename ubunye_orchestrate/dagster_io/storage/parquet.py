@@ -31,10 +31,11 @@ from ubunye_orchestrate.dagster_io.storage.parquet_types import (
 from ubunye_orchestrate.dagster_io.times import utc_text
 from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.expectations.in_parts import TableInParts
+from ubunye_orchestrate.foreign import said
 from ubunye_orchestrate.hashing.api import hash_stream
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
+from ubunye_orchestrate.masking import mask_location
 from ubunye_orchestrate.records.budget import NO_BUDGET, BudgetedStream, HashBudget, fingerprint_within
-from ubunye_orchestrate.records.masking import mask_location
 
 __all__ = [
     "MissingFileError",
@@ -298,7 +299,7 @@ def _upload(spooled: str, path: UPath) -> None:
         path.fs.makedirs(path.parent.path, exist_ok=True)
         path.fs.put_file(spooled, path.path)
     except Exception as e:  # each store has its own exceptions
-        raise StorageError(f"{shown_path(path)} cannot be written: {type(e).__name__}: {e}") from e
+        raise StorageError(f"{shown_path(path)} cannot be written: {said(e)}") from e
 
 
 def _cannot_write(path: UPath, error: OSError, hint: str = "") -> str:
@@ -316,8 +317,8 @@ def _readable(path: UPath) -> Iterator[None]:
         ) from e
     except pa.ArrowException as e:
         raise StorageError(
-            f"{shown_path(path)} is not a readable parquet file ({e}); expected what this IO manager stored; "
-            "materialize the upstream asset again"
+            f"{shown_path(path)} is not a readable parquet file ({said(e)}); expected what this IO manager "
+            "stored; materialize the upstream asset again"
         ) from e
     except OSError as e:
         raise StorageError(f"{shown_path(path)} cannot be read: {e.strerror or e}") from e

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ubunye_orchestrate.errors import HashError, StorageError
+from ubunye_orchestrate.foreign import said
 from ubunye_orchestrate.hashing.types import canonical_type
 
 __all__ = ["WRITER_OPTIONS", "as_read_back", "cannot_hold", "with_types"]
@@ -56,9 +57,10 @@ def cannot_hold(schema: pa.Schema, error: Exception) -> StorageError:
             pq.write_table(pa.schema([field]).empty_table(), pa.BufferOutputStream(), **WRITER_OPTIONS)
         except pa.ArrowException as e:
             return StorageError(
-                f"column {field.name!r} ({field.type}) cannot be stored as parquet ({e}); convert or drop it"
+                f"column {field.name!r} ({field.type}) cannot be stored as parquet ({said(e)}); convert "
+                "or drop it"
             )
-    return StorageError(f"the table cannot be stored as parquet: {error}")
+    return StorageError(f"the table cannot be stored as parquet: {said(error)}")
 
 
 def _writable(arrow_type: pa.DataType) -> pa.DataType:

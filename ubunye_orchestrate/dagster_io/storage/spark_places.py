@@ -14,7 +14,7 @@ from dagster import PartitionsDefinition
 from ubunye_orchestrate.dagster_io.storage.spark_partitions import Columns, condition, folders_of, quoted
 from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.hashing.spark.sql import literal
-from ubunye_orchestrate.records.masking import mask_location
+from ubunye_orchestrate.masking import mask_location
 
 __all__ = [
     "OUTSIDE",

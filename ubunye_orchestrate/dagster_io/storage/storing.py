@@ -13,6 +13,7 @@ from ubunye_orchestrate.dagster_io.receipts.values import inspect_value
 from ubunye_orchestrate.dagster_io.receipts.writer import ReceiptWriter
 from ubunye_orchestrate.dagster_io.storage.forms import pandas_metadata
 from ubunye_orchestrate.errors import HashError, StorageError
+from ubunye_orchestrate.foreign import said
 from ubunye_orchestrate.hashing.frames import arrow_stream
 
 __all__ = ["RowsToStore", "spooled", "store_exactly", "values_to_store"]
@@ -147,7 +148,7 @@ def _arrow_table(frame: Any) -> pa.Table:
             return pa.Table.from_pandas(frame.reset_index(named) if named else frame, preserve_index=False)
         return frame.to_arrow()
     except Exception as e:  # Arrow's, pandas' and Polars' own exceptions
-        raise StorageError(f"the table cannot be stored: {e}; convert the column that it names") from e
+        raise StorageError(f"the table cannot be stored: {said(e)}; convert the column that it names") from e
 
 
 def _type(value: object) -> str:

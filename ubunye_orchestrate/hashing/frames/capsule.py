@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from ubunye_orchestrate.errors import UnsupportedFrameError
+from ubunye_orchestrate.foreign import said
 from ubunye_orchestrate.hashing.frames.stream import ArrowStream, guarded
 
 __all__ = ["recognises", "row_count", "stream"]
@@ -37,5 +38,5 @@ def stream(frame: Any) -> ArrowStream:
             return ArrowStream(reader.schema, guarded(iter(reader)), "capsule")
         batch = pa.record_batch(frame)
     except Exception as e:  # whatever the exporter raises, and Arrow for what is not a table
-        raise UnsupportedFrameError(f"not a table ({type(frame).__name__}): {type(e).__name__}: {e}") from e
+        raise UnsupportedFrameError(f"not a table ({type(frame).__name__}): {said(e)}") from e
     return ArrowStream(batch.schema, iter([batch]), "capsule")

@@ -9,6 +9,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from ubunye_orchestrate.errors import HashError
+from ubunye_orchestrate.foreign import said
 
 __all__ = ["ROWS_AT_ONCE", "ArrowStream", "from_source", "guarded", "source_failure"]
 
@@ -49,9 +50,7 @@ def from_source(read: Callable[[], _T], *, rows: int = 0, what: str = "the sourc
 def source_failure(error: Exception, rows: int, what: str = "the source") -> HashError:
     """Return the HashError for what a source raised after giving ``rows`` rows."""
     after = f"after {rows} rows" if rows else "before the first row"
-    return HashError(
-        f"the rows could not all be read: {what} failed {after} ({type(error).__name__}: {error})"
-    )
+    return HashError(f"the rows could not all be read: {what} failed {after} ({said(error)})")
 
 
 def guarded(

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ubunye_orchestrate.records.evidence import LONGEST_ERROR, config_hash, error_text
-from ubunye_orchestrate.records.masking import (
+from ubunye_orchestrate.masking import (
     is_secret_name,
     mask_config,
     mask_location,
     mask_text,
     mask_variables,
 )
+from ubunye_orchestrate.records.evidence import LONGEST_ERROR, config_hash, error_text
 
 SECRETS = [
     *("password", "passwd", "pwd", "db_password", "DB_PASSWORD"),
