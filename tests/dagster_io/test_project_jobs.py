@@ -242,7 +242,8 @@ class TestAutomations:
 
         given = {**scheduled(nightly), "sensors": [other, *after_a_run(nightly)["sensors"]]}
         given["sensors"][1]._name = "third"
-        defs = with_receipts(Definitions(jobs=[define_asset_job("x")], assets=[AssetSpec("u")], **given))
+        jobs = [nightly, define_asset_job("x")]
+        defs = with_receipts(Definitions(jobs=jobs, assets=[AssetSpec("u")], **given))
         assert defs.get_repository_def().has_job("nightly")
 
     @pytest.mark.parametrize("automation", AUTOMATIONS, ids=lambda made: made.__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from dagster import (
     AssetKey,
     AssetMaterialization,
     ConfigurableIOManager,
+    ConfigurableIOManagerFactory,
     Definitions,
     EnvVar,
     FilesystemIOManager,
@@ -35,6 +37,7 @@ from dagster import (
     mem_io_manager,
     op,
 )
+from dagster._core.storage.fs_io_manager import PickledObjectFilesystemIOManager
 from dagster_duckdb_pandas import DuckDBPandasIOManager
 from dagster_duckdb_polars import DuckDBPolarsIOManager
 
@@ -120,6 +123,116 @@ def test_every_form_of_io_manager_writes_a_receipt(
         assert sorted(path.name for path in Path(folder).iterdir()) == ["doubled.pkl", "numbers.pkl"]
 
 
+class TestOrderOfTheMixin:
+    """Behind the IO manager's class the mixin would do nothing, and nobody would see it."""
+
+    def test_behind_the_io_manager_it_is_refused(self) -> None:
+        wanted = r"Wrong has .* before ReceiptsMixin.*class Wrong\(ReceiptsMixin, FilesystemIOManager\)"
+        with pytest.raises(ConfigurationError, match=wanted):
+
+            class Wrong(FilesystemIOManager, ReceiptsMixin):
+                pass
+
+    def test_behind_one_that_is_its_own_io_manager_it_is_refused(self) -> None:
+        with pytest.raises(ConfigurationError, match=r"class Wrong\(ReceiptsMixin, Folder\)"):
+
+            class Wrong(Folder, ReceiptsMixin):
+                pass
+
+    def test_behind_a_subclass_and_by_a_subclass_of_the_mixin_it_is_refused(self) -> None:
+        class Elsewhere(ReceiptsMixin):
+            pass
+
+        class Child(Folder):
+            pass
+
+        with pytest.raises(ConfigurationError, match=r"class Wrong\(Elsewhere, Child\)"):
+
+            class Wrong(Child, Elsewhere):
+                pass
+
+    def test_an_io_manager_that_is_not_configurable_is_refused(self) -> None:
+        with pytest.raises(ConfigurationError, match=r"without the mixin: with_receipts\(Wrong\(\)\)"):
+
+            class Wrong(ReceiptsMixin, InMemoryIOManager):
+                pass
+
+    @pytest.mark.parametrize("way", ["made", "yielded", "yielded_by_itself", "class"])
+    def test_however_it_starts_its_io_manager(self, way: str, project: Project, tmp_path: Path) -> None:
+        ended: list[str] = []
+
+        class Connected(Folder):
+            @contextmanager
+            def yield_for_execution(self, context: Any) -> Iterator[Any]:
+                yield self
+                ended.append("disconnected")
+
+        class Mixed(ReceiptsMixin):
+            def receipts_settings(self) -> Receipts:
+                return project.receipts
+
+        class Made(Mixed, ConfigurableIOManagerFactory[Any]):
+            folder: str
+
+            def create_io_manager(self, context: Any) -> IOManager:
+                return Folder(folder=self.folder)
+
+            def teardown_after_execution(self, context: Any) -> None:
+                ended.append("disconnected")
+
+        class Yielded(Mixed, Connected):
+            pass
+
+        class YieldedByItself(Mixed, Folder):
+            @contextmanager
+            def yield_for_execution(self, context: Any) -> Iterator[Any]:
+                with super().yield_for_execution(context) as manager:
+                    yield manager
+                ended.append("disconnected")
+
+        classes: dict[str, Any] = {
+            "made": Made,
+            "yielded": Yielded,
+            "yielded_by_itself": YieldedByItself,
+            "class": with_receipts(Connected, project.receipts),
+        }
+        project.run([numbers, doubled], classes[way](folder=str(tmp_path / "stored")))
+        (record,) = project.mirrored("doubled")
+        assert record.outputs[0].row_count == record.inputs[0].row_count == 3
+        assert record.outputs[0].format == classes[way].__name__
+        assert (record.dagster or {})["step_status"] == "success"
+        assert ended == ["disconnected"]
+
+    def test_one_that_starts_asynchronously_is_refused(self, project: Project) -> None:
+        class Later(ReceiptsMixin, Folder):
+            @asynccontextmanager
+            async def yield_for_execution(self, context: Any) -> Any:  # type: ignore[override]
+                yield self
+
+        with pytest.raises(Exception, match="resource") as raised:
+            project.run([numbers], Later(folder="x"))
+        assert "with_receipts(Later(…))" in str(raised.value.__cause__)
+
+    def test_what_else_stands_first_may(self, project: Project, tmp_path: Path) -> None:
+        class Named:
+            def name_of(self) -> str:
+                return "named"
+
+        class Elsewhere(ReceiptsMixin):
+            def receipts_settings(self) -> Receipts:
+                return project.receipts
+
+        class Right(Named, Elsewhere, Folder):
+            def create_io_manager(self, context: Any) -> IOManager:
+                return super().create_io_manager(context)
+
+        class Child(Right):
+            pass
+
+        project.run([numbers], Child(folder=str(tmp_path / "stored")))
+        assert project.receipt("numbers").outputs[0].format == "Child"
+
+
 def test_the_file_system_one_is_known_to_store_values_whole(project: Project, tmp_path: Path) -> None:
     manager = with_receipts(FilesystemIOManager(base_dir=str(tmp_path / "stored")), project.receipts)
     project.run([numbers, doubled], manager)
@@ -128,6 +241,28 @@ def test_the_file_system_one_is_known_to_store_values_whole(project: Project, tm
     assert receipt.outputs[0].hash_scope == "stored_table"
     assert receipt.outputs[0].format == "FilesystemIOManager"
     assert receipt.outputs[0].location == str(tmp_path / "stored" / "doubled")
+
+
+def test_a_subclass_of_one_is_not_known_to(project: Project, tmp_path: Path) -> None:
+    """It may keep what it likes of a value."""
+
+    class FirstRow(InMemoryIOManager):
+        def handle_output(self, context: OutputContext, obj: Any) -> None:
+            super().handle_output(context, obj.head(1))
+
+    class Elsewhere(FilesystemIOManager):
+        def create_io_manager(self, context: Any) -> PickledObjectFilesystemIOManager:
+            return FirstRowOnDisk(base_dir=self.base_dir)
+
+    class FirstRowOnDisk(PickledObjectFilesystemIOManager):
+        def dump_to_path(self, context: OutputContext, obj: Any, path: Any) -> None:
+            super().dump_to_path(context, obj.head(1), path)
+
+    for manager in (FirstRow(), Elsewhere(base_dir=str(tmp_path / "stored"))):
+        project.run([numbers, doubled], with_receipts(manager, project.receipts))
+        receipt = project.receipt("doubled")
+        assert receipt.inputs[0].row_count == 1
+        assert receipt.inputs[0].hash_scope == receipt.outputs[0].hash_scope == "passed_rows"
 
 
 class TestDuckDB:

@@ -11,10 +11,12 @@ import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ContextDecorator, contextmanager, nullcontext
+from functools import wraps
 from typing import Any, cast
 
 from dagster import (
     AssetMaterialization,
+    ConfigurableIOManagerFactory,
     InitResourceContext,
     InputContext,
     IOManager,
@@ -44,6 +46,7 @@ from ubunye_orchestrate.dagster_io.receipts.writer import (
     TableRead,
     TableStored,
 )
+from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.records.settings import ReceiptSettings
 
@@ -194,9 +197,17 @@ class ReceiptsIOManagerDefinition(IOManagerDefinition, WritesReceipts):
 class ReceiptsMixin(WritesReceipts):
     """Adds receipts to a configurable IO manager by inheritance, keeping its configuration.
 
-    ``class Mine(ReceiptsMixin, DuckDBPandasIOManager): ...``: the mixin comes first. Override
-    ``receipts_settings`` to say where records go.
+    ``class Mine(ReceiptsMixin, DuckDBPandasIOManager): ...``: the mixin comes first; the other way round
+    raises ConfigurationError, since nothing would be recorded. Override ``receipts_settings`` to say where
+    records go.
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _refuse_what_would_hide_the_mixin(cls)
+        own = vars(cls).get("yield_for_execution")
+        if own is not None:
+            cls.yield_for_execution = _recorded(own)  # type: ignore[assignment, method-assign]  # it is called alike
 
     def receipts_settings(self) -> Receipts:
         """Return where records go and how runs are hashed; by default what the environment says."""
@@ -204,14 +215,71 @@ class ReceiptsMixin(WritesReceipts):
 
     def create_io_manager(self, context: InitResourceContext) -> IOManager:
         """Return the user's IO manager with receipts around it."""
-        open_run(context)
         inner: IOManager = super().create_io_manager(context)  # type: ignore[misc]  # the class it is mixed into
         return ReceiptsIOManager(inner, self.receipts_settings().settings(), type(self).__name__)
 
-    def teardown_after_execution(self, context: InitResourceContext) -> None:
-        """Close the steps that ended, then tear down the user's IO manager."""
-        close_run(context, self.receipts_settings().settings)
-        super().teardown_after_execution(context)  # type: ignore[misc]  # the class it is mixed into
+    @contextmanager
+    def yield_for_execution(self, context: InitResourceContext) -> Iterator[IOManager]:
+        """Start the user's IO manager with receipts around it; close the steps that ended at its end."""
+        inner = super().yield_for_execution(context)  # type: ignore[misc]  # the class it is mixed into
+        with _with_receipts(self, context, inner) as manager:
+            yield manager
+
+
+def _refuse_what_would_hide_the_mixin(cls: type[ReceiptsMixin]) -> None:
+    """Raise ConfigurationError for a class of which Dagster would never ask the mixin for anything."""
+    if issubclass(cls, IOManager) and not issubclass(cls, ConfigurableIOManagerFactory):
+        raise ConfigurationError(
+            f"{cls.__name__} is an IO manager that is not configurable, so ReceiptsMixin would write no "
+            "receipts; expected a ConfigurableIOManager, or without the mixin: "
+            f"with_receipts({cls.__name__}())"
+        )
+    order = cls.__mro__[: cls.__mro__.index(ReceiptsMixin)]
+    configurable = (one for one in order if issubclass(one, ConfigurableIOManagerFactory))
+    first = next((one for one in configurable if not issubclass(one, ReceiptsMixin)), None)
+    if first is not None:
+        mixin = next(base for base in cls.__bases__ if issubclass(base, ReceiptsMixin))
+        bases = [mixin, *(base for base in cls.__bases__ if base is not mixin)]
+        raise ConfigurationError(
+            f"{cls.__name__} has {first.__name__} before {mixin.__name__}, so it would write no receipts; "
+            f"expected the mixin first: class {cls.__name__}({', '.join(one.__name__ for one in bases)})"
+        )
+
+
+def _recorded(
+    started: Callable[[Any, InitResourceContext], AbstractContextManager[IOManager]],
+) -> Callable[[Any, InitResourceContext], AbstractContextManager[IOManager]]:
+    """Return a user's ``yield_for_execution`` with receipts around what it yields."""
+
+    @wraps(started)
+    def yield_for_execution(
+        self: ReceiptsMixin, context: InitResourceContext
+    ) -> AbstractContextManager[IOManager]:
+        return _with_receipts(self, context, started(self, context))
+
+    return yield_for_execution
+
+
+@contextmanager
+def _with_receipts(
+    mixin: ReceiptsMixin, context: InitResourceContext, started: AbstractContextManager[IOManager]
+) -> Iterator[IOManager]:
+    """Put receipts around what a resource starts, unless they are there already."""
+    if not isinstance(started, AbstractContextManager):
+        name = type(mixin).__name__
+        raise ConfigurationError(
+            f"{name}.yield_for_execution is asynchronous, which ReceiptsMixin cannot be around; expected a "
+            f"class without the mixin: with_receipts({name}(…))"
+        )
+    open_run(context)
+    with started as manager:
+        if not isinstance(manager, ReceiptsIOManager):
+            settings = mixin.receipts_settings().settings()
+            manager = ReceiptsIOManager(manager, settings, type(mixin).__name__)
+        try:
+            yield manager
+        finally:
+            close_run(context, mixin.receipts_settings().settings)
 
 
 def _resource_function(
