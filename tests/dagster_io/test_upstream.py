@@ -315,6 +315,30 @@ def test_on_events(instance: DagsterInstance) -> None:
     assert {event.run_id for event in seen} == {result.run_id}
 
 
+def test_step_being_logged(instance: DagsterInstance) -> None:
+    steps: list[tuple[str, Any]] = []
+
+    def note(event: Any) -> None:
+        if event.dagster_event is not None and event.dagster_event.step_key is not None:
+            steps.append((event.dagster_event.event_type_value, upstream.step_being_logged()))
+
+    @io_manager
+    def watching(context) -> IOManager:  # type: ignore[no-untyped-def]  # Dagster reads the class itself
+        upstream.on_events(context.instance, context.run.run_id, note)
+        return InMemoryIOManager()  # type: ignore[no-untyped-call]  # Dagster's
+
+    @asset(retry_policy=RetryPolicy(max_retries=1))
+    def broken() -> int:
+        raise ValueError("no")
+
+    materialize([broken], instance=instance, resources={"io_manager": watching}, raise_on_error=False)
+    failures = [step for kind, step in steps if kind in ("STEP_UP_FOR_RETRY", "STEP_FAILURE")]
+    assert [upstream.step_key(step) for step in failures] == ["broken", "broken"]
+    assert [upstream.attempt_of(step) for step in failures] == [0, 1]
+    assert [upstream.makes_checks_only(step) for step in failures] == [False, False]
+    assert upstream.step_being_logged() is None
+
+
 def test_what_a_check_loads_with(instance: DagsterInstance) -> None:
     partitions = DailyPartitionsDefinition("2024-01-01", end_date="2024-01-03")
     seen: list[InputContext] = []
@@ -459,6 +483,7 @@ def test_keeps_values_whole(instance: DagsterInstance) -> None:
     assert kept == [True]
     assert upstream.keeps_values_whole(InMemoryIOManager())
     assert not upstream.keeps_values_whole(Probe())
+    assert not upstream.keeps_values_whole(type("Mine", (InMemoryIOManager,), {})())
 
 
 def test_replace_definitions_and_resources(instance: DagsterInstance) -> None:

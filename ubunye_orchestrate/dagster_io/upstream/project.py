@@ -63,8 +63,11 @@ def default_io_manager() -> IOManagerDefinition:
 
 
 def keeps_values_whole(manager: IOManager) -> bool:
-    """Tell Dagster's own IO managers that give back exactly what they were given, and all of it."""
-    return isinstance(manager, InMemoryIOManager | PickledObjectFilesystemIOManager)
+    """Tell Dagster's own IO managers that give back exactly what they were given, and all of it.
+
+    Not a class that is made of one: it may store what it likes.
+    """
+    return type(manager) in (InMemoryIOManager, PickledObjectFilesystemIOManager)
 
 
 def replace_definitions(definitions: Definitions, **fields: Any) -> Definitions:
