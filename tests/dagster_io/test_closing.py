@@ -16,6 +16,7 @@ from dagster import (
     DailyPartitionsDefinition,
     Definitions,
     Failure,
+    Field,
     InMemoryIOManager,
     IOManager,
     MaterializeResult,
@@ -64,11 +65,10 @@ class TestOneStepFails:
             raise ValueError("no source; password=geheim")
 
         result = project.run([broken], manager, raise_on_error=False)
-        # Nothing was touched, so its group is not known here: with_receipts(Definitions) knows it.
-        (record,) = project.mirrored("broken")
+        (record,) = project.mirrored("broken", "sources")
         assert (record.status, record.error) == ("error", "ValueError: no source; password=***")
         assert record.run_id == result.run_id
-        assert (record.inputs, record.code) == ([], None)
+        assert record.inputs == []
         assert [(step.name, step.data_hash, step.hash_error) for step in record.outputs] == [
             ("broken", None, None)
         ]
@@ -274,6 +274,81 @@ def test_partitions_of_a_failed_range_are_each_told(manager: Any, project: Proje
         "2024-01-02",
         "2024-01-03",
     ]
+
+
+LIMITS = {"password": Field(str, default_value="geheim"), "rows": Field(int, default_value=2)}
+
+
+def test_a_source_that_fails_has_the_evidence_that_its_success_has(manager: Any, project: Project) -> None:
+    fails = [True]
+
+    @asset(code_version="7", config_schema=LIMITS)
+    def source(context) -> pd.DataFrame:  # type: ignore[no-untyped-def]
+        if fails[0]:
+            raise ValueError("no source")
+        return FRAME.head(context.op_execution_context.op_config["rows"])
+
+    project.run([source], manager, raise_on_error=False)
+    fails[0] = False
+    project.run([source], manager)
+    good, bad = sorted(project.mirrored("source"), key=lambda record: record.status, reverse=True)
+    assert (good.status, bad.status) == ("success", "error")
+    assert good.config_hash is not None
+    assert bad.config_hash == good.config_hash
+    assert bad.code_hash == good.code_hash
+    assert bad.code is not None
+    assert good.code is not None
+    assert bad.code["function"] == good.code["function"]
+    assert bad.version == "7"
+    told = ("op", "launch", "code_version", "declared_inputs")
+    assert [(bad.dagster or {})[name] for name in told] == [(good.dagster or {})[name] for name in told]
+
+
+def test_an_asset_that_an_io_manager_of_others_reads_for_has_its_evidence_too(
+    manager: Any, project: Project
+) -> None:
+    @asset(io_manager_key="plain")
+    def lost() -> pd.DataFrame:
+        return FRAME
+
+    class Unreadable(InMemoryIOManager):
+        def load_input(self, context: Any) -> Any:
+            raise OSError("the bucket is gone")
+
+    @asset
+    def reads(lost: pd.DataFrame) -> pd.DataFrame:
+        return lost
+
+    project.run([lost, reads], manager, resources={"plain": Unreadable()}, raise_on_error=False)  # type: ignore[no-untyped-call]  # Dagster's
+    (record,) = project.mirrored("reads")
+    assert record.code is not None
+    assert record.config_hash is not None
+
+
+def test_a_check_that_fails_leaves_no_record(manager: Any, project: Project) -> None:
+    @asset_check(asset=raw)
+    def odd() -> AssetCheckResult:
+        raise ValueError("no")
+
+    project.run([raw, odd], manager, raise_on_error=False)
+    assert {task for _, _, task in project.store.tasks()} == {"raw"}
+
+
+def test_a_source_op_that_fails_leaves_a_record_of_its_outputs(manager: Any, project: Project) -> None:
+    @op
+    def make() -> pd.DataFrame:
+        raise ValueError("nothing to make it of")
+
+    definition = manager if not isinstance(manager, ParquetIOManager) else manager.get_resource_definition()
+
+    @job(resource_defs={"io_manager": definition})
+    def by_ops() -> None:
+        make()
+
+    by_ops.execute_in_process(instance=project.instance, raise_on_error=False)
+    (record,) = project.mirrored("by_ops__make__result")
+    assert record.error == "ValueError: nothing to make it of"
+    assert record.code is not None
 
 
 def test_an_op_that_fails_leaves_a_record_of_its_outputs(manager: Any, project: Project) -> None:

@@ -147,8 +147,10 @@ def test_a_record_has_what_was_known_and_stands_on_the_asset(asset: str, ran: Ra
         assert step.producer[0].run_id == ran.run_id
     if record.inputs:
         assert "Reader" in {timing["step"].split(":")[0] for timing in record.timings}
-        assert record.code is not None
-        assert record.code["functions"]
+    assert record.code is not None
+    assert record.code["functions"]
+    assert record.code_hash is not None
+    assert record.config_hash is not None
     assert ran.project.events(asset) == []
     (observation,) = ran.project.observations(asset)
     receipt = observation.metadata["ubunye/receipt"].value

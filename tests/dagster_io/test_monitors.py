@@ -10,6 +10,7 @@ import pytest
 from dagster import (
     AssetOut,
     DailyPartitionsDefinition,
+    Field,
     InMemoryIOManager,
     Output,
     RetryPolicy,
@@ -89,6 +90,28 @@ def test_each_try_of_each_asset_starts_and_ends(manager: Any, project: Project) 
     news = [one for one in told if one[0] == "new" and one[1] == "flaky"]
     assert [one[2] for one in news] == ["ValueError: once", None]
     assert news[1][3] == next(r for r in project.mirrored("flaky") if r.run_id == again)
+
+
+def test_a_source_that_is_tried_again_is_told_in_order_and_with_its_config(
+    manager: Any, project: Project
+) -> None:
+    tried: list[int] = []
+
+    @asset(retry_policy=RetryPolicy(max_retries=1), config_schema={"rows": Field(int, default_value=1)})
+    def source() -> pd.DataFrame:
+        tried.append(1)
+        if len(tried) == 1:
+            raise ValueError("once")
+        return pd.DataFrame({"x": [1]})
+
+    result = project.run([source], manager)
+    again = f"{result.run_id}.retry-1"
+    assert [one for one in told if one[0] != "new"] == [
+        ("start", "source", result.run_id, {"rows": 1}),
+        ("start", "source", again, {"rows": 1}),
+        ("end", "source", result.run_id, "error"),
+        ("end", "source", again, "success"),
+    ]
 
 
 def test_one_that_failed_before_anything_was_read_has_a_start_too(manager: Any, project: Project) -> None:

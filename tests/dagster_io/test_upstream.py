@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,9 +18,11 @@ from dagster import (
     AssetsDefinition,
     AssetSelection,
     AssetSpec,
+    BetaWarning,
     DagsterEventType,
     DagsterInstance,
     DailyPartitionsDefinition,
+    DataVersion,
     Definitions,
     DynamicOut,
     DynamicOutput,
@@ -200,6 +203,25 @@ def test_mapping_of(instance: DagsterInstance) -> None:
 
     mapped.execute_in_process(instance=instance)
     assert probe.seen == [None, "first"]
+
+
+def test_data_version_given(instance: DagsterInstance) -> None:
+    @asset
+    def versioned() -> Output[int]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BetaWarning)
+            return Output(1, data_version=DataVersion("mine"))
+
+    @asset
+    def tagged() -> Output[int]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BetaWarning)
+            return Output(1, tags={"dagster/data_version": "by tag"})
+
+    probe = Probe(lambda c: (c.asset_key.path[0], upstream.data_version_given()))
+    run([one, versioned, tagged], probe, instance)
+    assert sorted(probe.seen) == [("one", None), ("tagged", "by tag"), ("versioned", "mine")]
+    assert upstream.data_version_given() is None
 
 
 def test_set_data_version(instance: DagsterInstance) -> None:

@@ -34,7 +34,7 @@ from ubunye_orchestrate.dagster_io.receipts.metadata import compact_receipt
 from ubunye_orchestrate.dagster_io.receipts.monitoring import tell_asset_ended
 from ubunye_orchestrate.dagster_io.receipts.panel import harmless
 from ubunye_orchestrate.dagster_io.receipts.producers import asset_name
-from ubunye_orchestrate.dagster_io.receipts.tasks import Task, task_of_asset, task_of_op
+from ubunye_orchestrate.dagster_io.receipts.tasks import Task, entry_of_step, task_of_asset, task_of_op
 from ubunye_orchestrate.errors import UbunyeError
 from ubunye_orchestrate.masking import mask_text
 from ubunye_orchestrate.records.model import RunRecord
@@ -110,25 +110,39 @@ class RunLog:
     """The number of the last try of each step that has started."""
 
 
-def open_run(context: InitResourceContext) -> None:
-    """Note from now on when the steps of the resource's run begin; outside of a run do nothing.
+def open_run(context: InitResourceContext, settings: Callable[[], ReceiptSettings]) -> None:
+    """Note from now on when the steps of the resource's run begin, and what they are that fail; outside of a
+    run do nothing.
 
-    A step without inputs has worked before an IO manager is asked for anything. Where nobody watched, the
-    event log is asked.
+    A step without inputs has worked, or failed, before an IO manager is asked for anything. Where nobody
+    watched, the event log is asked when a step began.
     """
-    if context.run is None or context.instance is None or context.log is None:
+    log = context.log
+    if context.run is None or context.instance is None or log is None:
         return
-    with harmless(context.log, "watching for the starts of steps"):
+
+    def note(event: EventLogEntry) -> None:
+        with harmless(log, "noting an event of a step"):
+            _note(event, settings)
+
+    with harmless(log, "watching for the starts of steps"):
         if LEDGER.watch(context.run.run_id):
-            upstream.on_events(context.instance, context.run.run_id, _note_start)
-    with harmless(context.log, "opening the event log"):
+            upstream.on_events(context.instance, context.run.run_id, note)
+    with harmless(log, "opening the event log"):
         upstream.open_log(context.instance)
 
 
-def _note_start(event: EventLogEntry) -> None:
+def _note(event: EventLogEntry, settings: Callable[[], ReceiptSettings]) -> None:
     found = event.dagster_event
-    if found is not None and found.step_key is not None and found.event_type in _STARTS:
+    if found is None or found.step_key is None:
+        return
+    if found.event_type in _STARTS:
         LEDGER.began(event.run_id, found.step_key, event.timestamp)
+    elif _ENDS.get(found.event_type) == "error":
+        # Its function and configuration are known here and no longer when it is closed.
+        step = upstream.step_being_logged()
+        if step is not None and not upstream.makes_checks_only(step):
+            entry_of_step(step, settings(), has_worked=True)
 
 
 def close_run(

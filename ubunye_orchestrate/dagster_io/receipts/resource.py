@@ -103,8 +103,8 @@ class Receipts(ConfigurableResource[Any]):
         return ReceiptRun(context, self.settings(), key)
 
     def setup_for_execution(self, context: InitResourceContext) -> None:
-        """Watch for the steps that begin."""
-        open_run(context)
+        """Watch for the steps that begin, and that fail."""
+        open_run(context, self.settings)
 
     def teardown_after_execution(self, context: InitResourceContext) -> None:
         """Close the records of the steps that ended."""

@@ -271,7 +271,7 @@ def _with_receipts(
             f"{name}.yield_for_execution is asynchronous, which ReceiptsMixin cannot be around; expected a "
             f"class without the mixin: with_receipts({name}(…))"
         )
-    open_run(context)
+    open_run(context, lambda: mixin.receipts_settings().settings())
     with started as manager:
         if not isinstance(manager, ReceiptsIOManager):
             settings = mixin.receipts_settings().settings()
@@ -287,7 +287,7 @@ def _resource_function(
 ) -> Callable[[InitResourceContext], Iterator[IOManager]]:
     def io_manager_with_receipts(context: InitResourceContext) -> Iterator[IOManager]:
         resolved = settings()
-        open_run(context)
+        open_run(context, lambda: resolved)
         with _entered(inner, context) as manager:
             if isinstance(manager, WritesReceipts):
                 yield manager

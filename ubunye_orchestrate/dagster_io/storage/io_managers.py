@@ -29,7 +29,7 @@ class _BelowOnePath(ConfigurableIOManager, WritesReceipts):
 
     def create_io_manager(self, context: InitResourceContext) -> IOManager:
         """Return the IO manager at work: its settings are settled once."""
-        open_run(context)
+        open_run(context, self.receipts.settings)
         return self._at_work()
 
     def teardown_after_execution(self, context: InitResourceContext) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from dagster import ConfigurableIOManager, InitResourceContext, InputContext, IOManager, OutputContext
 from pydantic import Field
 
-from ubunye_orchestrate.dagster_io.receipts.closing import close_run
+from ubunye_orchestrate.dagster_io.receipts.closing import close_run, open_run
 from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
 from ubunye_orchestrate.dagster_io.receipts.wrapper import WritesReceipts
 from ubunye_orchestrate.dagster_io.storage.spark_delta import DeltaTables
@@ -72,6 +72,7 @@ class SparkIOManager(ConfigurableIOManager, WritesReceipts):
 
     def create_io_manager(self, context: InitResourceContext) -> IOManager:
         """Return the IO manager at work: its settings are settled once."""
+        open_run(context, self.receipts.settings)
         return self._at_work()
 
     def teardown_after_execution(self, context: InitResourceContext) -> None:

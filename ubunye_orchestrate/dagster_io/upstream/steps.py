@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, cast
 
 from dagster import (
@@ -17,13 +20,17 @@ from dagster import (
     DataVersion,
     InputContext,
     OpExecutionContext,
+    Output,
     OutputContext,
     PartitionKeyRange,
     PartitionsDefinition,
     build_input_context,
     build_output_context,
 )
+from dagster._core.definitions.data_version import DATA_VERSION_TAG
 from dagster._core.definitions.partitions.context import partition_loading_context
+from dagster._core.execution.context.system import StepExecutionContext
+from dagster._core.execution.plan import execute_step
 from dagster._core.execution.plan.handle import ResolvedFromDynamicStepHandle, StepHandle
 from dagster._core.types.dagster_type import resolve_dagster_type
 
@@ -37,8 +44,10 @@ __all__ = [
     "attempt_of",
     "compute_function",
     "context_to_load",
+    "data_version_given",
     "graphs_of_step",
     "instance_of",
+    "makes_checks_only",
     "mapping_of",
     "materialization_at_start",
     "metadata_in_step",
@@ -50,6 +59,7 @@ __all__ = [
     "partitions_in_step",
     "partitions_of_step",
     "set_data_version",
+    "step_being_logged",
     "step_context",
     "step_key",
     "step_of",
@@ -103,6 +113,26 @@ def instance_of(context: OutputContext) -> DagsterInstance:
 def step_of(context: AssetExecutionContext | OpExecutionContext) -> StepContext:
     """Return the context of the step that an asset's or an op's own context belongs to."""
     return context.get_step_execution_context()
+
+
+def step_being_logged() -> StepContext | None:
+    """Return the context of the step whose event this thread is just logging; None where there is none.
+
+    For a listener of events: it is told what happened in a step, but not of which function and with which
+    configuration. Dagster makes the event from the step's context, which is found among those who called.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        step = frame.f_locals.get("step_context")
+        if isinstance(step, StepExecutionContext):
+            return step
+        frame = frame.f_back  # type: ignore[assignment]  # None at the outermost one
+    return None
+
+
+def makes_checks_only(step: StepContext) -> bool:
+    """Tell whether a step runs asset checks and makes nothing itself."""
+    return step.assets_def is not None and not step.assets_def.keys
 
 
 def partitions_of_step(step: StepContext) -> tuple[PartitionsDefinition | None, tuple[str, ...]]:
@@ -264,6 +294,21 @@ def set_data_version(step: StepContext, key: AssetKey, version: str) -> None:
     A version that the asset gives itself (``Output(data_version=…)``, or the tag) still wins.
     """
     step.set_data_version(key, DataVersion(version))
+
+
+def data_version_given() -> str | None:
+    """Return the data version that an asset gives its output itself, while an IO manager stores it.
+
+    Dagster tells the IO manager nothing of it, but calls it from where it has the output.
+    """
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        output = frame.f_locals.get("output") if frame.f_code.co_filename == execute_step.__file__ else None
+        if isinstance(output, Output):
+            version = (output.tags or {}).get(DATA_VERSION_TAG)
+            return version or (None if output.data_version is None else output.data_version.value)
+        frame = frame.f_back
+    return None
 
 
 def add_asset_metadata(
