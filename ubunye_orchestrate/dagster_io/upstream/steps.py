@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any, cast
 
 from dagster import (
@@ -20,17 +18,14 @@ from dagster import (
     DataVersion,
     InputContext,
     OpExecutionContext,
-    Output,
     OutputContext,
     PartitionKeyRange,
     PartitionsDefinition,
     build_input_context,
     build_output_context,
 )
-from dagster._core.definitions.data_version import DATA_VERSION_TAG
 from dagster._core.definitions.partitions.context import partition_loading_context
 from dagster._core.execution.context.system import StepExecutionContext
-from dagster._core.execution.plan import execute_step
 from dagster._core.execution.plan.handle import ResolvedFromDynamicStepHandle, StepHandle
 from dagster._core.types.dagster_type import resolve_dagster_type
 
@@ -44,7 +39,6 @@ __all__ = [
     "attempt_of",
     "compute_function",
     "context_to_load",
-    "data_version_given",
     "graphs_of_step",
     "instance_of",
     "makes_checks_only",
@@ -121,12 +115,12 @@ def step_being_logged() -> StepContext | None:
     For a listener of events: it is told what happened in a step, but not of which function and with which
     configuration. Dagster makes the event from the step's context, which is found among those who called.
     """
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe()
     while frame is not None:
         step = frame.f_locals.get("step_context")
         if isinstance(step, StepExecutionContext):
             return step
-        frame = frame.f_back  # type: ignore[assignment]  # None at the outermost one
+        frame = frame.f_back
     return None
 
 
@@ -294,21 +288,6 @@ def set_data_version(step: StepContext, key: AssetKey, version: str) -> None:
     A version that the asset gives itself (``Output(data_version=…)``, or the tag) still wins.
     """
     step.set_data_version(key, DataVersion(version))
-
-
-def data_version_given() -> str | None:
-    """Return the data version that an asset gives its output itself, while an IO manager stores it.
-
-    Dagster tells the IO manager nothing of it, but calls it from where it has the output.
-    """
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        output = frame.f_locals.get("output") if frame.f_code.co_filename == execute_step.__file__ else None
-        if isinstance(output, Output):
-            version = (output.tags or {}).get(DATA_VERSION_TAG)
-            return version or (None if output.data_version is None else output.data_version.value)
-        frame = frame.f_back
-    return None
 
 
 def add_asset_metadata(
