@@ -275,13 +275,17 @@ class TestAtAGlance:
         found = evaluate(rules, frame)
         assert {type(one.failed) for one in found} <= {int, type(None)}
         with monkeypatch.context() as patched:
-            patched.setattr(evaluating, "_all_different", lambda *given: False)
+            patched.setattr(evaluating, "_all_different", lambda values: False)
             patched.setattr(
                 evaluating,
-                "_count_missing",
-                lambda table, column, dtype: evaluating._count(table, evaluating._missing(column, dtype)),
+                "_missing_among",
+                lambda values: evaluating._count(
+                    values.to_frame(), evaluating._missing(nw.col(values.name), values.dtype)
+                ),
             )
             patched.setattr(
-                evaluating, "_rows", lambda table: evaluating._scalars(table, {"rows": nw.len()})["rows"]
+                evaluating,
+                "_rows",
+                lambda table: evaluating._scalars(table.rows, {"rows": nw.len()})["rows"],
             )
             assert found == evaluate(rules, frame)

@@ -15,20 +15,29 @@ from typing import Any
 
 import narwhals as nw
 
-from ubunye_orchestrate.expectations.literals import CannotCompareError, bound_for
+from ubunye_orchestrate.expectations.literals import (
+    ABOVE_ALL,
+    BELOW_ALL,
+    CannotCompareError,
+    bound_for,
+    values_for,
+)
 from ubunye_orchestrate.expectations.outcomes import Measure, Outcome
 from ubunye_orchestrate.expectations.pandera_schemas import check_schema
 from ubunye_orchestrate.expectations.patterns import java_pattern, plain_pattern
 from ubunye_orchestrate.expectations.rules import Rule
+from ubunye_orchestrate.expectations.tables import (
+    CannotCheckError,
+    Table,
+    in_arrow,
+    is_empty_of_type,
+    seen,
+    table_of,
+)
 
 __all__ = ["evaluate", "measure", "not_checked", "rows_within"]
 
-_TEXTS = (nw.String, nw.Categorical, nw.Enum)
 _AT_A_GLANCE = (nw.String, nw.Boolean, nw.Date, nw.Datetime)
-
-
-class _CannotCheckError(Exception):
-    """Why a rule cannot be checked on a table."""
 
 
 def evaluate(rules: Iterable[Rule], frame: object) -> list[Outcome]:
@@ -44,19 +53,17 @@ def evaluate(rules: Iterable[Rule], frame: object) -> list[Outcome]:
     if not wanted:
         return []
     try:
-        table = _table(frame)
-        columns = dict(table.collect_schema())
+        table = table_of(frame)
         total = _rows(table)
     except Exception as e:  # noqa: BLE001 - each library has its own, and none may pass as a rule that holds
         return [not_checked(rule, e) for rule in wanted]
-    lazy = isinstance(table, nw.LazyFrame)
     outcomes = []
     for rule in wanted:
         try:
-            outcome = _check(rule, table, columns, total)
+            outcome = _check(rule, table, total)
         except Exception as e:  # noqa: BLE001 - as above
             outcome = not_checked(rule, e)
-        outcomes.append(replace(outcome, on_plan=lazy))
+        outcomes.append(replace(outcome, on_plan=table.lazy))
     return outcomes
 
 
@@ -66,14 +73,8 @@ def measure(frame: object, columns: Sequence[str]) -> Measure | str:
     Sums of a table in memory are exact, whatever the order of its rows.
     """
     try:
-        table = _table(frame)
-        types = dict(table.collect_schema())
-        for column in columns:
-            if column not in types:
-                raise _CannotCheckError(_no_column(column, types))
-            if not types[column].is_numeric():
-                raise _CannotCheckError(f"column {column!r} is {types[column]}; a sum needs numbers")
-        return Measure(_rows(table), {column: _sum(table, column, types[column]) for column in columns})
+        table = table_of(frame)
+        return Measure(_rows(table), {column: _sum(table, column) for column in columns})
     except Exception as e:  # noqa: BLE001 - each library has its own
         return _why(e)
 
@@ -84,66 +85,28 @@ def rows_within(rule: Rule, total: int) -> Outcome:
     return Outcome(rule, least <= total <= most, int(not least <= total <= most), total)
 
 
-def _table(frame: object) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
-    kind = type(frame)
-    if kind.__module__.startswith("pandas") and kind.__name__ == "DataFrame":
-        frame = _with_index_as_columns(frame)
-    elif kind.__module__.startswith("pyarrow") and kind.__name__ == "RecordBatch":
-        import pyarrow as pa
-
-        frame = pa.Table.from_batches([frame])
-    if type(frame).__module__.startswith("pyarrow") and type(frame).__name__ == "Table":
-        frame = _without_views(frame)
-    try:
-        table = nw.from_native(frame)  # type: ignore[call-overload]  # narwhals tells what it does not know
-    except TypeError as e:
-        raise _CannotCheckError(
-            f"a {kind.__name__} is no table that can be read twice; return a pandas, Arrow or Polars table"
-        ) from e
-    found: nw.DataFrame[Any] | nw.LazyFrame[Any] = table
-    return found
-
-
-def _without_views(table: Any) -> Any:
-    """Return an Arrow table whose texts and bytes are of types that Arrow computes with."""
-    import pyarrow as pa
-
-    others = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    if not any(field.type in others for field in table.schema):
-        return table
-    fields = [field.with_type(others.get(field.type, field.type)) for field in table.schema]
-    return table.cast(pa.schema(fields))
-
-
-def _with_index_as_columns(frame: Any) -> Any:
-    """Return a pandas frame with the columns that it is hashed and stored with: a named index is one."""
-    named = [name for name in frame.index.names if name is not None]
-    frame = frame.reset_index(named) if named else frame
-    if all(isinstance(label, str) for label in frame.columns):
-        return frame
-    return frame.set_axis([str(label) for label in frame.columns], axis=1)
-
-
-def _check(rule: Rule, table: Any, columns: Mapping[str, Any], total: int) -> Outcome:
+def _check(rule: Rule, table: Table, total: int) -> Outcome:
     if rule.kind == "row_count":
         return rows_within(rule, total)
     if rule.kind == "columns":
-        return _check_columns(rule, columns)
-    for column in rule.columns:
-        if column not in columns:
-            raise _CannotCheckError(_no_column(column, columns))
+        return _check_columns(rule, table)
     if rule.kind == "unique":
-        failed = _alike(table, rule.columns, columns)
+        failed = _alike(table, rule.columns)
     elif rule.kind == "not_null":
-        column = rule.columns[0]
-        failed = _count_missing(table, column, columns[column])
+        failed = _count_missing(table, rule.columns[0])
+    elif table.lazy:
+        failed = _breaking_in_plan(rule, table)
     else:
-        failed = _breaking(rule, table, columns[rule.columns[0]])
+        failed = _breaking(rule, table)
     return Outcome(rule, failed == 0, failed, total)
 
 
-def _check_columns(rule: Rule, columns: Mapping[str, Any]) -> Outcome:
+def _check_columns(rule: Rule, table: Table) -> Outcome:
     wanted: Mapping[str, Sequence[str]] = rule.options["types"]
+    columns = table.types
+    for name in wanted:
+        if name in columns:
+            table.place(name)
     wrong = []
     for name, types in wanted.items():
         if name not in columns:
@@ -159,120 +122,188 @@ def _type_name(dtype: Any) -> str:
     return type(dtype).__name__.lower() if not isinstance(dtype, type) else dtype.__name__.lower()
 
 
-def _missing(column: str, dtype: Any) -> nw.Expr:
-    null = nw.col(column).is_null()
-    return null | nw.col(column).is_nan() if dtype.is_float() else null
+def _missing(value: nw.Expr, dtype: Any) -> nw.Expr:
+    return value.is_null() | value.is_nan() if dtype.is_float() else value.is_null()
 
 
-def _count_missing(table: Any, column: str, dtype: Any) -> int:
-    if isinstance(table, nw.LazyFrame):
-        return _count(table, _missing(column, dtype))
-    # Of a table in memory: an expression over it takes several times as long to set up.
-    values = table[column]
-    missing = (values.is_null() | values.is_nan()).sum() if dtype.is_float() else values.null_count()
+def _count_missing(table: Table, column: str) -> int:
+    place = table.place(column)
+    if table.lazy:
+        return _count(table.rows, _missing(nw.col(place), table.types[column]))
+    return _missing_among(seen(table.rows[place]))
+
+
+def _missing_among(values: Any) -> int:
+    # Not by an expression, which takes several times as long to set up.
+    if values.dtype.is_float():
+        missing = (values.is_null() | values.is_nan()).sum()
+    else:
+        missing = values.is_null().sum() if isinstance(values.dtype, nw.Unknown) else values.null_count()
     # Not a number of NumPy's, which no record holds.
     return int(missing or 0)
 
 
-def _rows(table: Any) -> int:
-    return int(_scalars(table, {"rows": nw.len()})["rows"]) if isinstance(table, nw.LazyFrame) else len(table)
+def _rows(table: Table) -> int:
+    return int(_scalars(table.rows, {"rows": nw.len()})["rows"]) if table.lazy else len(table.rows)
 
 
-def _count(table: Any, condition: nw.Expr) -> int:
+def _count(rows: Any, condition: nw.Expr) -> int:
     # A sum of truth values fails on Spark.
     one = nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))
-    return int(_scalars(table, {"failed": one.sum()})["failed"] or 0)
+    return int(_scalars(rows, {"failed": one.sum()})["failed"] or 0)
 
 
-def _alike(table: Any, names: Sequence[str], columns: Mapping[str, Any]) -> int:
-    if len(names) == 1 and _all_different(table, names[0], columns[names[0]]):
-        return 0
+def _alike(table: Table, names: Sequence[str]) -> int:
+    places = [table.place(name) for name in names]
+    rows = table.rows
+    if not table.lazy:
+        keys = [_one_zero(seen(rows[place])) for place in places]
+        if len(keys) == 1 and _all_different(keys[0]):
+            return 0
+        rows = _side_by_side(keys)
+    types = rows.collect_schema()
+    groups = rows.select(*(_key(place, types[place]) for place in places)).group_by(*places)
+    alike = groups.agg(nw.len().alias("rows")).filter(nw.col("rows") > 1)
+    return int(_scalars(alike, {"failed": nw.col("rows").sum()})["failed"] or 0)
+
+
+def _key(place: str, dtype: Any) -> nw.Expr:
+    value = nw.col(place)
     # NaN is missing, and missing values are alike.
-    keys = [
-        nw.when(~_missing(name, columns[name])).then(nw.col(name)).alias(name)
-        if columns[name].is_float()
-        else nw.col(name)
-        for name in names
-    ]
-    size = "rows alike"
-    groups = table.select(*keys).group_by(*names).agg(nw.len().alias(size)).filter(nw.col(size) > 1)
-    return int(_scalars(groups, {"failed": nw.col(size).sum()})["failed"] or 0)
+    return nw.when(~_missing(value, dtype)).then(value).alias(place) if dtype.is_float() else value
 
 
-def _all_different(table: Any, column: str, dtype: Any) -> bool:
+def _side_by_side(keys: Sequence[Any]) -> Any:
+    if len({key.implementation for key in keys}) > 1:
+        keys = [in_arrow(key) for key in keys]
+    return keys[0].to_frame().with_columns(*keys[1:])
+
+
+def _all_different(values: Any) -> bool:
     """Tell at a glance that no two values of a column are alike; False where it takes a closer look.
 
     Grouping, which also counts those that are alike, takes twenty times as long for a small table.
     """
+    dtype = values.dtype
     plain = dtype.is_integer() or dtype.is_float() or isinstance(dtype, _AT_A_GLANCE)
-    if isinstance(table, nw.LazyFrame) or not plain:
-        return False
-    return table[column].n_unique() == len(table) and _count_missing(table, column, dtype) <= 1
+    return plain and values.n_unique() == len(values) and _missing_among(values) <= 1
 
 
-def _breaking(rule: Rule, table: Any, dtype: Any) -> int:
-    """Count the values that break a rule; what is missing does not."""
+def _one_zero(values: Any) -> Any:
+    """Return floats with one zero: to Arrow, which computes for pandas too, -0.0 is another value."""
+    return values + 0.0 if values.dtype.is_float() else values
+
+
+def _breaking(rule: Rule, table: Table) -> int:
+    """Count the values in memory that break a rule; what is missing does not."""
     column = rule.columns[0]
-    lazy = isinstance(table, nw.LazyFrame)
-    if isinstance(dtype, nw.Object) and not lazy:
+    given = table.rows[table.place(column)]
+    values = seen(given)
+    if is_empty_of_type(values):
+        return 0
+    if isinstance(values.dtype, nw.Object | nw.Unknown) and not values.implementation.is_pyarrow():
         # Python's dates, decimals and the like in pandas: Arrow knows what they are.
-        table = nw.from_dict({column: table[column].to_arrow()}, backend="pyarrow")
-        dtype = table.schema[column]
-    if rule.kind == "matches" and not isinstance(dtype, _TEXTS):
-        raise _CannotCheckError(f"column {column!r} is {dtype}; matches needs text")
-    value = nw.col(column)
+        values = in_arrow(values)
+    if rule.kind == "matches":
+        return _texts_not_matching(values, column, rule.options["pattern"])
+    dtype = given.dtype if isinstance(given.dtype, nw.Float16) else values.dtype
+    if isinstance(dtype, nw.Categorical | nw.Enum):
+        values, dtype = values.cast(nw.String), nw.String()
+    value = nw.col(values.name)
+    # Apart, since pandas compares no None with a text.
+    kept = values.to_frame().filter(~_missing(value, values.dtype))
+    if rule.kind == "one_of":
+        kept = _one_zero(kept[values.name]).to_frame()
+    return len(kept) - len(kept.filter(_holds(rule, value, dtype)))
+
+
+def _breaking_in_plan(rule: Rule, table: Table) -> int:
+    """Count the values of a plan that break a rule; what is missing does not."""
+    column = rule.columns[0]
+    value, dtype = nw.col(table.place(column)), table.types[column]
+    present = ~_missing(value, dtype)
+    if isinstance(dtype, nw.Unknown) and not _count(table.rows, present):
+        return 0
     if isinstance(dtype, nw.Categorical | nw.Enum):
         value, dtype = value.cast(nw.String), nw.String()
-    if rule.kind == "matches":
-        if not lazy:
-            return _texts_not_matching(table[column], rule.options["pattern"])
-        java = table.implementation.is_pyspark() or table.implementation.is_pyspark_connect()
-        pattern = rule.options["pattern"]
-        holds = value.str.contains(java_pattern(pattern) if java else plain_pattern(pattern))
-    elif rule.kind == "one_of":
-        holds = value.is_in([bound_for(given, dtype, column) for given in rule.options["values"]])
-    else:
-        holds = _within(value, rule, dtype)
-    present = ~_missing(column, dtype)
-    if lazy:
-        return _count(table, present & ~holds)
-    # Apart, since pandas compares no None with a text.
-    kept = table.select(nw.col(column)).filter(present)
-    return len(kept) - len(kept.filter(holds))
+    if rule.kind != "matches":
+        return _count(table.rows, present & ~_holds(rule, value, dtype))
+    if not isinstance(dtype, nw.String):
+        raise CannotCheckError(f"column {column!r} is {dtype}; matches needs text")
+    kind = table.rows.implementation
+    java = kind.is_pyspark() or kind.is_pyspark_connect()
+    pattern = rule.options["pattern"]
+    matching = value.str.contains(java_pattern(pattern) if java else plain_pattern(pattern))
+    return _count(table.rows, present & ~matching)
 
 
-def _within(value: nw.Expr, rule: Rule, dtype: Any) -> nw.Expr:
+def _holds(rule: Rule, value: nw.Expr, dtype: Any) -> nw.Expr:
     column = rule.columns[0]
-    least = bound_for(rule.options["min"], dtype, column, at_least=True) if "min" in rule.options else None
-    most = bound_for(rule.options["max"], dtype, column, at_least=False) if "max" in rule.options else None
-    bounds = [] if least is None else [value >= least]
-    return nw.all_horizontal(*bounds, *([] if most is None else [value <= most]), ignore_nulls=False)
+    if rule.kind == "one_of":
+        values = values_for(rule.options["values"], dtype, column)
+        if dtype.is_decimal():
+            # Engines bring what they compare to one scale, and not what they look up.
+            return nw.any_horizontal(*(value == one for one in values), ignore_nulls=False)
+        return value.is_in(values) if values else value.is_null()
+    bounds = {
+        side: bound_for(rule.options[side], dtype, column, at_least=side == "min")
+        for side in ("min", "max")
+        if side in rule.options
+    }
+    least, most = bounds.get("min", BELOW_ALL), bounds.get("max", ABOVE_ALL)
+    if least is ABOVE_ALL or most is BELOW_ALL:
+        return value.is_null()
+    within = [] if least is BELOW_ALL else [value >= least]
+    within += [] if most is ABOVE_ALL else [value <= most]
+    return nw.all_horizontal(*within, ignore_nulls=False) if within else ~value.is_null()
 
 
-def _texts_not_matching(series: Any, pattern: str) -> int:
+def _texts_not_matching(values: Any, column: str, pattern: str) -> int:
     """Count the texts in memory that do not match, by RE2 itself."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts = pc.cast(series.to_arrow(), pa.large_string())
+    if not isinstance(values.dtype, nw.String | nw.Categorical | nw.Enum):
+        raise CannotCheckError(f"column {column!r} is {values.dtype}; matches needs text")
+    texts = pc.cast(values.to_arrow(), pa.large_string())
     return int(pc.sum(pc.invert(pc.match_substring_regex(texts, plain_pattern(pattern)))).as_py() or 0)
 
 
-def _sum(table: Any, column: str, dtype: Any) -> Any:
-    present = table.select(nw.col(column)).filter(~_missing(column, dtype))
-    if isinstance(table, nw.LazyFrame):
-        wide = nw.col(column).cast(nw.Int64) if dtype.is_integer() else nw.col(column)
-        return _scalars(present, {"sum": wide.sum()})["sum"] or 0
-    values = present[column].to_list()
-    if dtype.is_float():
-        return math.fsum(values)
+def _sum(table: Table, column: str) -> Any:
+    place = table.place(column)
+    if table.lazy:
+        return _sum_of_plan(table, column)
+    values = seen(table.rows[place])
+    if is_empty_of_type(values):
+        return 0
+    if isinstance(values.dtype, nw.Object):
+        values = in_arrow(values)
+    _only_numbers(column, values.dtype)
+    present = values.to_frame().filter(~_missing(nw.col(place), values.dtype))[place].to_list()
+    if values.dtype.is_float():
+        return math.fsum(present)
     with localcontext() as context:
         context.prec = 1_000
-        return sum(values)
+        return sum(present)
 
 
-def _scalars(table: Any, expressions: Mapping[str, nw.Expr]) -> dict[str, Any]:
-    row = table.select(**expressions)
+def _sum_of_plan(table: Table, column: str) -> Any:
+    dtype, value = table.types[column], nw.col(table.place(column))
+    present = ~_missing(value, dtype)
+    if isinstance(dtype, nw.Unknown) and not _count(table.rows, present):
+        return 0
+    _only_numbers(column, dtype)
+    wide = value.cast(nw.Int64) if dtype.is_integer() else value
+    return _scalars(table.rows.filter(present), {"sum": wide.sum()})["sum"] or 0
+
+
+def _only_numbers(column: str, dtype: Any) -> None:
+    if not dtype.is_numeric():
+        raise CannotCheckError(f"column {column!r} is {dtype}; a sum needs numbers")
+
+
+def _scalars(rows: Any, expressions: Mapping[str, nw.Expr]) -> dict[str, Any]:
+    row = rows.select(**expressions)
     row = row.collect() if isinstance(row, nw.LazyFrame) else row
     return {name: row[name].to_list()[0] for name in expressions}
 
@@ -290,10 +321,6 @@ def not_checked(rule: Rule, error: Exception) -> Outcome:
 
 
 def _why(error: Exception) -> str:
-    if isinstance(error, _CannotCheckError | CannotCompareError):
+    if isinstance(error, CannotCheckError | CannotCompareError):
         return str(error)
     return f"{type(error).__name__}: {error}"
-
-
-def _no_column(column: str, columns: Iterable[str]) -> str:
-    return f"the table has no column {column!r}; it has {', '.join(list(columns)[:20]) or 'none'}"

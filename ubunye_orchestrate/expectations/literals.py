@@ -3,29 +3,58 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
-from datetime import date, datetime, time
+from collections.abc import Iterable
+from datetime import date, datetime, time, timezone
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import narwhals as nw
 
-__all__ = ["CannotCompareError", "bound_for"]
+__all__ = ["ABOVE_ALL", "BELOW_ALL", "CannotCompareError", "bound_for", "values_for"]
+
+ABOVE_ALL = object()
+"""A bound above whatever a column of its type can hold."""
+BELOW_ALL = object()
+"""A bound below it."""
+_WHOLE = re.compile(r"(U?)Int(\d+)")
 
 
 class CannotCompareError(Exception):
     """A bound that values of a column's type cannot be held against."""
 
 
-def bound_for(value: Any, dtype: Any, column: str, *, at_least: bool | None = None) -> Any:
-    """Return ``value`` in the type of the column's values.
+def bound_for(value: Any, dtype: Any, column: str, *, at_least: bool) -> Any:
+    """Return a bound in the type of the column's values, or BELOW_ALL or ABOVE_ALL.
 
     ``at_least`` tells a lower bound from an upper one: a fraction is brought to the next whole number of a
     column of integers. Raises CannotCompareError where the two cannot be compared.
     """
+    bound = _typed(value, dtype, column)
+    if not dtype.is_integer():
+        return bound
+    bound = math.ceil(bound) if at_least else math.floor(bound)
+    least, most = _range(dtype)
+    return BELOW_ALL if bound < least else ABOVE_ALL if bound > most else bound
+
+
+def values_for(values: Iterable[Any], dtype: Any, column: str) -> list[Any]:
+    """Return those of the values that a column of this type can hold, in its type.
+
+    Raises CannotCompareError where one cannot be compared with the column's.
+    """
+    typed = [_typed(value, dtype, column) for value in values]
+    if dtype.is_integer():
+        least, most = _range(dtype)
+        return [int(one) for one in typed if one == int(one) and least <= one <= most]
+    return typed
+
+
+def _typed(value: Any, dtype: Any, column: str) -> Any:
     try:
         if dtype.is_numeric():
-            return _number(value, dtype, at_least)
+            return _number(value, dtype)
         if isinstance(dtype, nw.Boolean) and isinstance(value, bool):
             return value
         if isinstance(value, str):
@@ -40,20 +69,22 @@ def bound_for(value: Any, dtype: Any, column: str, *, at_least: bool | None = No
     raise CannotCompareError(f"column {column!r} is {dtype}; it cannot be held against {value!r}")
 
 
-def _number(value: Any, dtype: Any, at_least: bool | None) -> Any:
+def _number(value: Any, dtype: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError("a truth value is no number")
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-    if isinstance(dtype, nw.Float32):
-        # As the column would hold it: what is written 0.2 is within a bound of 0.2.
-        return struct.unpack("f", struct.pack("f", float(value)))[0]
-    if dtype.is_float():
-        return float(value)
-    if not dtype.is_integer():
+    if not dtype.is_float():
         return exact
-    if at_least is not None:
-        return math.ceil(exact) if at_least else math.floor(exact)
-    return int(exact) if exact == int(exact) else float(value)
+    # As the column would hold it: what is written 0.2 is within a bound of 0.2. There is one zero.
+    kind = {nw.Float16: "e", nw.Float32: "f"}.get(type(dtype), "d")
+    return struct.unpack(kind, struct.pack(kind, float(value)))[0] + 0.0
+
+
+def _range(dtype: Any) -> tuple[int, int]:
+    found = _WHOLE.fullmatch(str(dtype))
+    assert found is not None
+    bits = int(found[2])
+    return (0, 2**bits - 1) if found[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def _moment(value: str, dtype: Any) -> datetime:
@@ -63,4 +94,5 @@ def _moment(value: str, dtype: Any) -> datetime:
     if (dtype.time_zone is None) != (moment.tzinfo is None):
         has = "no time zone" if dtype.time_zone is None else "a time zone"
         raise ValueError(f"the column has {has}; give the bound as the column is")
-    return moment
+    # Arrow misreads other zones in some processes: it depends on what was loaded before its first array.
+    return moment if moment.tzinfo is None else moment.astimezone(timezone.utc)
