@@ -20,6 +20,7 @@ from dagster import (
     Field,
     FilesystemIOManager,
     InMemoryIOManager,
+    MaterializeResult,
     MonthlyPartitionsDefinition,
     MultiPartitionKey,
     MultiPartitionsDefinition,
@@ -285,14 +286,29 @@ class TestDataVersion:
         assert record.dagster is not None
         assert record.dagster["data_version"] == data_hash
 
-    def test_the_users_own_wins(self, manager: Any, project: Project) -> None:
-        @asset
-        def versioned() -> Output[pd.DataFrame]:
-            return Output(pd.DataFrame({"x": [1]}), data_version=DataVersion("mine"))
+    @pytest.mark.filterwarnings("ignore:Parameter `tags` of initializer `Output")
+    @pytest.mark.parametrize("way", ["output", "tag", "result", "no_hash"])
+    def test_the_users_own_wins_and_the_record_says_so(self, way: str, project: Project) -> None:
+        frame = pd.DataFrame({"x": [1]})
+        mine = DataVersion("mine")
+        given: dict[str, Any] = {
+            "output": lambda: Output(frame, data_version=mine),
+            "tag": lambda: Output(frame, tags={"dagster/data_version": "mine"}),
+            "result": lambda: MaterializeResult(value=frame, data_version=mine),
+            "no_hash": lambda: Output({"no": "table"}, data_version=mine),
+        }
 
-        project.run([versioned], manager)
+        @asset
+        def versioned():  # type: ignore[no-untyped-def]
+            return given[way]()
+
+        project.run([versioned], with_receipts(InMemoryIOManager(), project.receipts))
         assert project.tags("versioned")["dagster/data_version"] == "mine"
-        assert project.metadata("versioned")["ubunye/data_hash"].startswith("sha256:")
+        for record in (project.receipt("versioned"), *project.mirrored("versioned")):
+            assert record.dagster is not None
+            assert record.dagster["data_version"] == "mine"
+        if way != "no_hash":
+            assert project.metadata("versioned")["ubunye/data_hash"] == fingerprint(frame).data_hash
 
     def test_downstream_is_stale_only_when_the_data_changed(
         self, project_on_disk: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

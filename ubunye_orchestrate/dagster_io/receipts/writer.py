@@ -283,9 +283,12 @@ class ReceiptWriter:
         return shown, record, mirrored
 
     def _choose_data_version(self, context: OutputContext, task: Task, whole: Fingerprint) -> str | None:
-        """Make the data hash the asset's data version; return it, None where there is none."""
-        if task.key is None or whole.data_hash is None:
+        """Make the data hash the asset's data version, unless it gives one itself; return the one it has."""
+        if task.key is None:
             return None
+        given = upstream.data_version_given()
+        if given is not None or whole.data_hash is None:
+            return given
         upstream.set_data_version(upstream.step_context(context), task.key, whole.data_hash)
         return whole.data_hash
 

@@ -25,6 +25,7 @@ from ubunye_orchestrate.dagster_io.upstream.automations import (
 )
 from ubunye_orchestrate.dagster_io.upstream.events import (
     check_evaluation_on,
+    data_version_given,
     error_of,
     head_of_event_log,
     latest_materialization_ids,
