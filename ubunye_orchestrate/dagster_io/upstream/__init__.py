@@ -59,7 +59,6 @@ from ubunye_orchestrate.dagster_io.upstream.steps import (
     attempt_of,
     compute_function,
     context_to_load,
-    data_version_given,
     graphs_of_step,
     instance_of,
     makes_checks_only,
