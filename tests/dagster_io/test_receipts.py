@@ -25,6 +25,7 @@ from dagster import (
     MultiPartitionKey,
     MultiPartitionsDefinition,
     Output,
+    OutputContext,
     StaticPartitionsDefinition,
     asset,
     multi_asset,
@@ -32,6 +33,7 @@ from dagster import (
 
 from ubunye_orchestrate.compare.comparison import compare_records
 from ubunye_orchestrate.compare.drift import judge
+from ubunye_orchestrate.dagster_io.drift.checks import build_drift_checks
 from ubunye_orchestrate.dagster_io.receipts.ledger import Ledger
 from ubunye_orchestrate.dagster_io.receipts.metadata import MAX_RECEIPT_BYTES
 from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
@@ -462,6 +464,64 @@ class TestMetadata:
         assert metadata["ubunye/data_hash"] == "mine"
         assert metadata["ubunye/changes"] == "my changes"
         assert metadata["ubunye/data_hash (receipt)"].startswith("sha256:")
+
+    @pytest.mark.parametrize("given", ["mine", {"mine": 1}, "a receipt"], ids=["text", "json", "a_receipt"])
+    @pytest.mark.parametrize("way", ["output", "context", "asset", "manager"])
+    def test_a_renamed_receipt_is_read_back(self, given: Any, way: str, project: Project) -> None:
+        counts = iter([1, 2])
+        if given == "a receipt":
+            # Copied from the event of another asset.
+            project.run([raw], with_receipts(InMemoryIOManager(), project.receipts))
+            given = project.metadata("raw")["ubunye/receipt"]
+        theirs = {"ubunye/receipt": given}
+
+        class Manager(InMemoryIOManager):
+            def handle_output(self, context: OutputContext, obj: Any) -> None:
+                super().handle_output(context, obj)
+                if way == "manager":
+                    context.add_output_metadata(theirs)
+
+        @asset
+        def own(context):  # type: ignore[no-untyped-def]
+            if way == "context":
+                context.add_output_metadata(theirs)
+            if way == "asset":
+                context.add_asset_metadata(theirs)
+            return Output(
+                pd.DataFrame({"x": range(next(counts))}), metadata=theirs if way == "output" else {}
+            )
+
+        manager = with_receipts(Manager(), project.receipts)
+        checks = [*build_drift_checks([own])]
+        project.run([own, *checks], manager)
+        ran = project.run([own, *checks], manager)
+        metadata = project.metadata("own")
+        assert metadata["ubunye/receipt"] == given
+        assert metadata["ubunye/receipt (receipt)"]["task_name"] == "own"
+        assert "| rows of own | 1 | 2 |" in metadata["ubunye/changes"]
+        receipt = project.receipt("own")
+        assert (receipt.task_name, receipt.outputs[0].row_count) == ("own", 2)
+        (check,) = ran.get_asset_check_evaluations()
+        assert "not judged" not in (check.description or "")
+        assert "first record" not in (check.description or "")
+        # Its file gained the step's end.
+        assert [(r.dagster or {})["step_status"] for r in project.mirrored("own")] == ["success"] * 2
+
+    def test_the_users_keys_of_one_partition_win(self, project: Project) -> None:
+        both = StaticPartitionsDefinition(["a", "b"])
+
+        @asset(partitions_def=both, backfill_policy=BackfillPolicy.single_run())
+        def parts(context):  # type: ignore[no-untyped-def]
+            context.add_asset_metadata({"ubunye/receipt": "of a"}, partition_key="a")
+            context.add_asset_metadata({"dagster/partition_row_count": 99})
+            return {key: pd.DataFrame({"x": [1]}) for key in context.partition_keys}
+
+        tags = {"dagster/asset_partition_range_start": "a", "dagster/asset_partition_range_end": "b"}
+        project.run([parts], with_receipts(InMemoryIOManager(), project.receipts), tags=tags)
+        for key in ("a", "b"):
+            assert project.metadata("parts", key)["dagster/partition_row_count"] == 99
+            assert (project.receipt("parts", key).dagster or {})["partition_keys"] == [key]
+        assert project.metadata("parts", "a")["ubunye/receipt"] == "of a"
 
     def test_a_wide_table_has_a_capped_receipt_that_points_to_the_whole(
         self, manager: Any, project: Project

@@ -236,6 +236,24 @@ def test_set_data_version(instance: DagsterInstance) -> None:
     assert event.asset_materialization.tags["dagster/data_version_is_user_provided"] == "true"
 
 
+def test_asset_metadata_given(instance: DagsterInstance) -> None:
+    @asset(partitions_def=DailyPartitionsDefinition("2024-01-01", end_date="2024-01-03"))
+    def days(context):  # type: ignore[no-untyped-def]
+        context.add_asset_metadata({"of_all": 1})
+        context.add_asset_metadata({"of_one": 1}, partition_key="2024-01-01")
+
+    def given(context: OutputContext) -> list[set[str]]:
+        step, key = upstream.step_context(context), context.asset_key
+        return [
+            set(upstream.asset_metadata_given(step, key, partitions))
+            for partitions in ([], ["2024-01-02"], ["2024-01-01"])
+        ]
+
+    probe = Probe(given)
+    run([days], probe, instance, partition_key="2024-01-01")
+    assert probe.seen == [[{"of_all"}, {"of_all"}, {"of_all", "of_one"}]]
+
+
 def test_add_asset_metadata(instance: DagsterInstance) -> None:
     @asset(partitions_def=DailyPartitionsDefinition("2024-01-01", end_date="2024-01-04"))
     def daily(context) -> int:  # type: ignore[no-untyped-def]

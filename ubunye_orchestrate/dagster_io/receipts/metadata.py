@@ -73,6 +73,9 @@ _STEP_CORE = (
 )
 
 _OURS = "ubunye/"
+# What one of our keys is called where the user has taken it.
+_SUFFIX = " (receipt)"
+_RENAMED = f"{RECEIPT}{_SUFFIX}"
 
 
 def compact_receipt(record: RunRecord, record_path: str | None) -> dict[str, Any]:
@@ -101,8 +104,8 @@ def receipt_of(metadata: Mapping[str, MetadataValue], *, source: str) -> RunReco
     ``source`` is how messages name the event. Raises InvalidRecordError for one that is no record, or is of a
     newer version than this package reads.
     """
-    value = metadata.get(RECEIPT)
-    return None if value is None else _receipt(upstream.json_of(value), source)
+    said = {name: upstream.json_of(metadata[name]) for name in (RECEIPT, _RENAMED) if name in metadata}
+    return _receipt(said, source)
 
 
 def receipt_of_event(event: EventLogRecord | upstream.AssetEvent) -> RunRecord | None:
@@ -111,10 +114,15 @@ def receipt_of_event(event: EventLogRecord | upstream.AssetEvent) -> RunRecord |
     where = f"materialization {one.storage_id} of {one.asset_key.to_user_string()}"
     if one.error is not None:
         raise InvalidRecordError(f"{where} cannot be read ({one.error})")
-    return _receipt(one.metadata[RECEIPT], where) if RECEIPT in one.metadata else None
+    return _receipt(one.metadata, where)
 
 
-def _receipt(said: bytes | upstream.NotJson, source: str) -> RunRecord:
+def _receipt(metadata: Mapping[str, bytes | upstream.NotJson], source: str) -> RunRecord | None:
+    renamed = metadata.get(_RENAMED)
+    # Where the user took the key, theirs may be anything: a receipt too, copied from another event.
+    said = metadata.get(RECEIPT) if renamed is None or isinstance(renamed, upstream.NotJson) else renamed
+    if said is None:
+        return None
     if isinstance(said, upstream.NotJson):
         raise InvalidRecordError(
             f"{source}: {RECEIPT} is {said.kind}; expected JSON; another program uses this key"
@@ -153,8 +161,8 @@ def free_names(metadata: Mapping[str, MetadataValue], taken: Mapping[str, Any]) 
     for name, value in metadata.items():
         if name not in taken:
             free[name] = value
-        elif name.startswith(_OURS) and f"{name} (receipt)" not in taken:
-            free[f"{name} (receipt)"] = value
+        elif name.startswith(_OURS) and f"{name}{_SUFFIX}" not in taken:
+            free[f"{name}{_SUFFIX}"] = value
     return free
 
 

@@ -207,10 +207,13 @@ class ReceiptWriter:
             data_version=self._choose_data_version(context, task, whole),
         )
         taken = {**context.output_metadata, **context.get_logged_metadata(), **stored.taken}
+        if task.key is not None:
+            # What the step says of the asset counts more than what the output says.
+            taken |= upstream.asset_metadata_given(upstream.step_context(context), task.key, task.partitions)
         if len(parts) > 1:
             mirrored = mirror(self.store, record, context.log)
             for partition, part in parts.items():
-                self._show_partition(context, record, task, partition, part, stored, mirrored)
+                self._show_partition(context, record, task, partition, part, stored, mirrored, taken)
             shown = mirror_metadata(mirrored)
         else:
             shown, record, mirrored = self._shown(context, record, task, task.partitions, whole, stored)
@@ -233,6 +236,7 @@ class ReceiptWriter:
         part: Fingerprint,
         stored: TableStored,
         mirrored: Mirrored,
+        taken: Mapping[str, Any],
     ) -> None:
         """Put on one partition's materialization the receipt of that partition alone.
 
@@ -255,7 +259,7 @@ class ReceiptWriter:
         )
         shown, _, _ = self._shown(context, alone, task, (partition,), part, stored, mirrored)
         step = upstream.step_context(context)
-        upstream.add_asset_metadata(step, task.key, partition, free_names(shown, context.output_metadata))
+        upstream.add_asset_metadata(step, task.key, partition, free_names(shown, taken))
 
     def _shown(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import FrameType
@@ -36,6 +36,7 @@ __all__ = [
     "StepContext",
     "add_asset_metadata",
     "asset_groups",
+    "asset_metadata_given",
     "assets_of_step",
     "attempt_of",
     "compute_function",
@@ -289,6 +290,14 @@ def set_data_version(step: StepContext, key: AssetKey, version: str) -> None:
     A version that the asset gives itself (``Output(data_version=…)``, or the tag) still wins.
     """
     step.set_data_version(key, DataVersion(version))
+
+
+def asset_metadata_given(step: StepContext, key: AssetKey, partitions: Sequence[str]) -> dict[str, Any]:
+    """Return what a step has said of an asset and of any of these partitions (``add_asset_metadata``)."""
+    given: dict[str, Any] = {}
+    for partition in (None, *partitions):
+        given |= step.get_asset_metadata(key, partition) or {}
+    return given
 
 
 def add_asset_metadata(
