@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.expectations.awkward import NAMES, by_name, named_rules, named_sums, values_table
+from tests.spark.conftest import NewSession
+from tests.spark.frames import spark_frame
 from ubunye_orchestrate.expectations.declare import expect
 from ubunye_orchestrate.expectations.evaluate import evaluate, measure
 from ubunye_orchestrate.expectations.outcomes import Measure
+from ubunye_orchestrate.expectations.rules import Rule
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,3 +49,38 @@ def test_rules_are_counted_on_spark_as_elsewhere(spark: SparkSession) -> None:
     ]
     assert all(one.on_plan for one in outcomes)
     assert measure(frame, ["id", "price"]) == Measure(5, {"id": 8, "price": 4.5})
+
+
+def _compare(cases: list[tuple[Rule, int]], frame: Any, total: int) -> None:
+    outcomes = evaluate([rule for rule, _ in cases], frame)
+    found = [(one.rule.kind, one.rule.columns, one.rule.options, one.failed, one.detail) for one in outcomes]
+    assert found == [(rule.kind, rule.columns, rule.options, failed, None) for rule, failed in cases]
+    assert {one.total for one in outcomes} == {total}
+
+
+def test_a_name_means_its_column_and_no_other(new_session: NewSession) -> None:
+    frame = spark_frame(new_session(), by_name()).toDF(*NAMES)
+    # Each is a query; no two columns have as many values above a bound, and as many below.
+    _compare([case for case in named_rules() if case[0].kind in ("between", "one_of")], frame, 8)
+    some = ("*", "a.b", "A", "x`y")
+    _compare([case for case in named_rules() if set(case[0].columns) & set(some)], frame, 8)
+    assert measure(frame, list(named_sums())) == Measure(8, named_sums())
+    (columns,) = evaluate([expect.columns(NAMES, extra=False)], frame)
+    assert columns.passed, columns.detail
+
+
+def test_a_name_that_only_looks_like_a_column_is_none(new_session: NewSession) -> None:
+    frame = new_session().sql("select named_struct('b', 1) as a, 1 as X, 2 as y")
+    outcomes = evaluate([expect.not_null(name) for name in ("a.b", "x", "*", "`y`", "c0", "Y")], frame)
+    assert [one.passed for one in outcomes] == [False] * 6
+    assert {str(one.detail).partition("has no")[0] for one in outcomes} == {"not checked: the table "}
+
+
+def test_spark_counts_as_every_engine_does(new_session: NewSession) -> None:
+    table, cases = values_table()
+    session = new_session(
+        **{"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "Asia/Kathmandu"}
+    )
+    _compare(cases, spark_frame(session, table), 8)
+    some = [(rule, 0) for rule, _ in cases if rule.columns[0] in ("void", "int64", "decimal")]
+    _compare(some, spark_frame(session, table.slice(0, 0)), 0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from decimal import localcontext
 from typing import Any
 
@@ -226,22 +227,25 @@ def _breaking_in_plan(rule: Rule, table: Table) -> int:
         return 0
     if isinstance(dtype, nw.Categorical | nw.Enum):
         value, dtype = value.cast(nw.String), nw.String()
-    if rule.kind != "matches":
-        return _count(table.rows, present & ~_holds(rule, value, dtype))
-    if not isinstance(dtype, nw.String):
-        raise CannotCheckError(f"column {column!r} is {dtype}; matches needs text")
     kind = table.rows.implementation
     java = kind.is_pyspark() or kind.is_pyspark_connect()
+    if rule.kind != "matches":
+        return _count(table.rows, present & ~_holds(rule, value, dtype, java=java))
+    if not isinstance(dtype, nw.String):
+        raise CannotCheckError(f"column {column!r} is {dtype}; matches needs text")
     pattern = rule.options["pattern"]
     matching = value.str.contains(java_pattern(pattern) if java else plain_pattern(pattern))
     return _count(table.rows, present & ~matching)
 
 
-def _holds(rule: Rule, value: nw.Expr, dtype: Any) -> nw.Expr:
+def _holds(rule: Rule, value: nw.Expr, dtype: Any, *, java: bool = False) -> nw.Expr:
     column = rule.columns[0]
+    of_clocks = java and isinstance(dtype, nw.Datetime) and dtype.time_zone is None
     if rule.kind == "one_of":
         values = values_for(rule.options["values"], dtype, column)
-        if dtype.is_decimal():
+        if of_clocks:
+            values = [_clock(one) for one in values]
+        if of_clocks or dtype.is_decimal():
             # Engines bring what they compare to one scale, and not what they look up.
             return nw.any_horizontal(*(value == one for one in values), ignore_nulls=False)
         return value.is_in(values) if values else value.is_null()
@@ -253,9 +257,14 @@ def _holds(rule: Rule, value: nw.Expr, dtype: Any) -> nw.Expr:
     least, most = bounds.get("min", BELOW_ALL), bounds.get("max", ABOVE_ALL)
     if least is ABOVE_ALL or most is BELOW_ALL:
         return value.is_null()
-    within = [] if least is BELOW_ALL else [value >= least]
-    within += [] if most is ABOVE_ALL else [value <= most]
+    within = [] if least is BELOW_ALL else [value >= (_clock(least) if of_clocks else least)]
+    within += [] if most is ABOVE_ALL else [value <= (_clock(most) if of_clocks else most)]
     return nw.all_horizontal(*within, ignore_nulls=False) if within else ~value.is_null()
+
+
+def _clock(moment: datetime) -> nw.Expr:
+    """Return a time of no zone for Spark, which takes Python's for one of the process's zone."""
+    return nw.lit(moment.isoformat(" ")).cast(nw.Datetime("us"))
 
 
 def _texts_not_matching(values: Any, column: str, pattern: str) -> int:
