@@ -17,6 +17,7 @@ from dagster import (
 )
 
 from ubunye_orchestrate.compare.policy import DriftPolicy
+from ubunye_orchestrate.dagster_io.drift.checks import build_drift_checks
 from ubunye_orchestrate.dagster_io.receipts.acceptance import report_acceptance
 from ubunye_orchestrate.dagster_io.receipts.baseline import baseline_named
 from ubunye_orchestrate.dagster_io.receipts.rebuilding import rebuilt_record
@@ -75,6 +76,69 @@ def say(project: Project, key: str, kind: Any, partition: str | None = None, **f
         why="looked at it",
     )
     return report_acceptance(project.instance, said.model_copy(update=fields))
+
+
+THREE = StaticPartitionsDefinition(["a", "b", "c"])
+RANGE = {"dagster/asset_partition_range_start": "a", "dagster/asset_partition_range_end": "c"}
+
+
+class TestStoredTogether:
+    """One frame for several partitions: which rows are whose is not known."""
+
+    @pytest.fixture
+    def manager(self, project: Project) -> Any:
+        class Frames(InMemoryIOManager):
+            def handle_output(self, context: Any, obj: Any) -> None:
+                pass
+
+        return with_receipts(Frames(), project.receipts)
+
+    @pytest.fixture
+    def together(self) -> Any:
+        @asset(partitions_def=THREE, backfill_policy=BackfillPolicy.single_run())
+        def together(context):  # type: ignore[no-untyped-def]
+            return pd.DataFrame({"p": list(context.partition_keys)})
+
+        return together
+
+    def test_no_partition_shows_the_rows_of_all(self, together: Any, manager: Any, project: Project) -> None:
+        project.run([together], manager, tags=RANGE)
+        whole = project.receipt("together", "b").outputs[0]
+        assert whole.row_count == 3
+        for key in "abc":
+            metadata = project.metadata("together", key)
+            assert "dagster/partition_row_count" not in metadata
+            assert "ubunye/data_hash" not in metadata
+            assert metadata["ubunye/stored_together"] == (
+                f"rows of all 3 partitions: 3; data hash of them: {whole.data_hash}"
+            )
+        project.run([together], manager, partition_key="b")
+        metadata = project.metadata("together", "b")
+        assert metadata["dagster/partition_row_count"] == 1
+        assert metadata["ubunye/data_hash"] == project.receipt("together", "b").outputs[0].data_hash
+        assert "ubunye/stored_together" not in metadata
+
+    @pytest.mark.parametrize("order", ["together_first", "alone_first"])
+    def test_what_was_stored_otherwise_is_no_first_record(
+        self, order: str, together: Any, manager: Any, project: Project
+    ) -> None:
+        alone: dict[str, Any] = {"partition_key": "a"}
+        ways = [{"tags": RANGE}, alone] if order == "together_first" else [alone, {"tags": RANGE}]
+        sides = ["partitions a, b, c together", "partition a"]
+        then, now = sides if order == "together_first" else reversed(sides)
+        checks = build_drift_checks([together])
+        first = project.run([together], manager, **ways[0])
+        second = project.run([together, *checks], manager, **ways[1])
+        told = f"nothing to compare with: run {first.run_id} stored {then}, this one {now}"
+        assert project.metadata("together", "a")["ubunye/changes"] == f"- {told}"
+        (check,) = second.get_asset_check_evaluations()
+        assert check.passed
+        assert told in (check.description or "")
+        assert (project.receipt("together", "a").dagster or {})["baseline"] is None
+        # The same once more has something to be held against.
+        again = project.run([together], manager, **ways[1])
+        assert again.success
+        assert "nothing to compare" not in project.metadata("together", "a")["ubunye/changes"]
 
 
 def named(project: Project, key: str, partition: str | None = None) -> dict[str, Any]:

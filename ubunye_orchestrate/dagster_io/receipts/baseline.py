@@ -9,12 +9,14 @@ said since, and whoever judges a receipt needs no further look.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from dagster import AssetKey, AssetRecordsFilter, DagsterInstance, EventLogRecord
 
-from ubunye_orchestrate.compare.policy import BaselineWanted
+from ubunye_orchestrate.compare.drift import judge_first
+from ubunye_orchestrate.compare.findings import Verdict
+from ubunye_orchestrate.compare.policy import BaselineWanted, DriftPolicy
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.receipts.acceptance import said_since
 from ubunye_orchestrate.dagster_io.receipts.completing import completed
@@ -28,6 +30,7 @@ __all__ = [
     "BaselineKind",
     "baseline_named",
     "find_baseline",
+    "judge_without_baseline",
     "latest_package",
     "receipt_of_event",
 ]
@@ -50,6 +53,8 @@ class Baseline:
     named: Mapping[str, Any] = field(default_factory=dict)
     """As the receipt keeps it: ``previous``, ``pinned`` and ``accepted``, each with ``run_id`` and
     ``storage_id``, and ``said_until``, the newest observation that was read. Empty where nothing was said."""
+    missing: str | None = None
+    """Why this is none, though it is no first run: its partitions were stored together, or apart, then."""
 
 
 def find_baseline(
@@ -59,14 +64,14 @@ def find_baseline(
     profile: str,
     wanted: BaselineWanted = "previous",
 ) -> Baseline | None:
-    """Return what a new run of the asset is held against; None where there is nothing.
+    """Return what a new run of the asset is held against; None where there is nothing, not even a reason.
 
     One look at the event log, as a rule; another where there are observations since the previous success, for
     what they say, and one for a pinned or accepted run. A receipt that this version cannot read is passed
     over.
     """
     newest = upstream.newest_of_asset(instance, key, next(iter(partition_keys), None))
-    previous = _previous(instance, key, partition_keys, profile, newest)
+    previous, otherwise = _previous(instance, key, partition_keys, profile, newest)
     known: Mapping[str, Any] = {}
     if previous is not None and previous.record is not None:
         known = (previous.record.dagster or {}).get("baselines") or {}
@@ -90,7 +95,7 @@ def find_baseline(
     noted = {**named, "said_until": until} if until else {}
     chosen = baseline_named({"baselines": named}, wanted)
     if chosen is None:
-        return None
+        return otherwise
     kind, entry = chosen
     if kind == "previous":
         assert previous is not None, "the previous one was found"
@@ -98,6 +103,16 @@ def find_baseline(
     storage_id = entry["storage_id"]
     event = upstream.materializations_by_id(instance, [storage_id]).get(storage_id)
     return Baseline(storage_id, entry["run_id"], None if event is None else _readable(event), kind, noted)
+
+
+def judge_without_baseline(record: RunRecord, policy: DriftPolicy) -> Verdict:
+    """Judge a run that has no baseline, by what needs none, and say why where it is not the first one."""
+    verdict = judge_first(record, policy)
+    why = (record.dagster or {}).get("not_compared")
+    if not isinstance(why, str):
+        return verdict
+    told = (replace(one, text=why) if one.kind == "first_record" else one for one in verdict.findings)
+    return Verdict(tuple(told), verdict.changed_with)
 
 
 def baseline_named(
@@ -124,18 +139,20 @@ def _previous(
     partition_keys: Sequence[str],
     profile: str,
     newest: upstream.NewestOfAsset | None,
-) -> Baseline | None:
+) -> tuple[Baseline | None, Baseline | None]:
     """Return the newest materialization whose receipt is of the same partitions and profile.
 
-    ``newest`` is the newest one of all, where it is known.
+    Where there is none, the newest one of other partitions than these, among them one of these, with what
+    that means. ``newest`` is the newest one of all, where it is known.
     """
+    otherwise: Baseline | None = None
     if newest is not None:
         last = newest.materialization
         if last is None:
-            return None
+            return None, None
         record = _readable(last)
         if record is not None and _fits(record, partition_keys, profile):
-            return Baseline(last.storage_id, last.run_id, record)
+            return Baseline(last.storage_id, last.run_id, record), None
     partitions = list(partition_keys[:1]) or None
     for limit in (1, _LOOK_BACK) if newest is None else (_LOOK_BACK,):
         events = instance.fetch_materializations(
@@ -143,11 +160,30 @@ def _previous(
         ).records
         for event in events:
             record = _readable(event)
-            if record is not None and _fits(record, partition_keys, profile):
-                return Baseline(event.storage_id, event.run_id, record)
+            if record is None or record.status != "success" or record.profile != profile:
+                continue
+            if _fits(record, partition_keys, profile):
+                return Baseline(event.storage_id, event.run_id, record), None
+            if otherwise is None:
+                why = _otherwise(event.run_id, _partitions_of(record), partition_keys)
+                otherwise = Baseline(event.storage_id, event.run_id, None, missing=why)
         if len(events) < limit:
             break
-    return None
+    return None, otherwise
+
+
+def _otherwise(run_id: str, then: Sequence[str], now: Sequence[str]) -> str:
+    return f"nothing to compare with: run {run_id} stored {_together(then)}, this one {_together(now)}"
+
+
+def _together(partitions: Sequence[str]) -> str:
+    if not partitions:
+        return "the asset as a whole"
+    shown = ", ".join(partitions[:3])
+    if len(partitions) == 1:
+        return f"partition {shown}"
+    more = f" and {len(partitions) - 3:,} more" if len(partitions) > 3 else ""
+    return f"partitions {shown}{more} together"
 
 
 def _entry(said: Acceptance) -> Mapping[str, Any] | None:
@@ -166,8 +202,12 @@ def _readable(event: EventLogRecord | upstream.AssetEvent) -> RunRecord | None:
 
 
 def _fits(record: RunRecord, partition_keys: Sequence[str], profile: str) -> bool:
-    recorded = (record.dagster or {}).get("partition_keys") or []
-    return record.status == "success" and record.profile == profile and set(recorded) == set(partition_keys)
+    same = set(_partitions_of(record)) == set(partition_keys)
+    return record.status == "success" and record.profile == profile and same
+
+
+def _partitions_of(record: RunRecord) -> list[str]:
+    return [str(key) for key in (record.dagster or {}).get("partition_keys") or ()]
 
 
 def latest_package(instance: DagsterInstance, key: AssetKey) -> str | None:

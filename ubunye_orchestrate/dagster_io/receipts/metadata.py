@@ -33,9 +33,11 @@ __all__ = [
     "HASH_SECONDS",
     "MAX_RECEIPT_BYTES",
     "MIRROR_ERROR",
+    "PARTITION_ROWS",
     "RECEIPT",
     "RECORD_PATH",
     "SECONDS",
+    "STORED_TOGETHER",
     "compact_receipt",
     "free_names",
     "receipt_of",
@@ -52,6 +54,8 @@ RECORD_PATH = "ubunye/record_path"
 MIRROR_ERROR = "ubunye/mirror_error"
 CHANGES = "ubunye/changes"
 ERROR = "ubunye/error"
+STORED_TOGETHER = "ubunye/stored_together"
+PARTITION_ROWS = "dagster/partition_row_count"
 
 MAX_RECEIPT_BYTES = 64 * 1024
 _MAX_SCHEMA_COLUMNS = 1_000
@@ -139,7 +143,7 @@ def table_metadata(
     """
     known: dict[str, MetadataValue] = {}
     if fingerprint.row_count is not None:
-        name = "dagster/partition_row_count" if partitioned else "dagster/row_count"
+        name = PARTITION_ROWS if partitioned else "dagster/row_count"
         known[name] = MetadataValue.int(fingerprint.row_count)
     types = dict(fingerprint.columns)
     if 0 < len(types) <= _MAX_SCHEMA_COLUMNS:

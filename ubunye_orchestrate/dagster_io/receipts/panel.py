@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +11,12 @@ from typing import Any
 from dagster import DagsterLogManager, MetadataValue
 
 from ubunye_orchestrate.compare.comparison import compare_records
-from ubunye_orchestrate.compare.drift import judge, judge_first
+from ubunye_orchestrate.compare.drift import judge
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.compare.render import markdown
 from ubunye_orchestrate.dagster_io.receipts import metadata as keys
 from ubunye_orchestrate.dagster_io.receipts.assembly import with_dagster
-from ubunye_orchestrate.dagster_io.receipts.baseline import Baseline
+from ubunye_orchestrate.dagster_io.receipts.baseline import Baseline, judge_without_baseline
 from ubunye_orchestrate.dagster_io.receipts.metadata import compact_receipt, table_metadata
 from ubunye_orchestrate.errors import UbunyeError
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
@@ -54,9 +54,11 @@ def mirror(store: RecordStore, record: RunRecord, log: DagsterLogManager) -> Mir
 
 
 def with_baseline(record: RunRecord, baseline: Baseline | None) -> RunRecord:
-    """Return the record with its baseline named."""
+    """Return the record with its baseline named, or why it has none."""
     if baseline is None:
         return record
+    if baseline.missing is not None:
+        return with_dagster(record, not_compared=baseline.missing)
     named: dict[str, Any] = {"run_id": baseline.run_id, "storage_id": baseline.storage_id}
     if baseline.kind != "previous":
         named["kind"] = baseline.kind
@@ -79,10 +81,12 @@ def receipt_metadata(
 
     ``part`` is what was stored and ``columns`` the order of its columns; ``is_file`` shows its location too.
     """
-    partitioned = bool((record.dagster or {}).get("partition_keys"))
-    shown = table_metadata(part, columns, partitioned=partitioned)
+    partitions = (record.dagster or {}).get("partition_keys") or ()
+    shown = table_metadata(part, columns, partitioned=bool(partitions))
     if part.data_hash is not None:
         shown[keys.DATA_HASH] = MetadataValue.text(part.data_hash)
+    if len(partitions) > 1:
+        shown = _of_all(shown, part, len(partitions))
     if part.error is not None:
         shown[keys.HASH_ERROR] = MetadataValue.text(mask_text(part.error))
     if record.duration_sec is not None:
@@ -101,6 +105,16 @@ def receipt_metadata(
     return shown
 
 
+def _of_all(
+    shown: Mapping[str, MetadataValue], part: Fingerprint, partitions: int
+) -> dict[str, MetadataValue]:
+    """Take from what several partitions show what is known of all of them only, and say so."""
+    rows = "unknown" if part.row_count is None else f"{part.row_count:,}"
+    told = f"rows of all {partitions:,} partitions: {rows}; data hash of them: {part.data_hash or 'none'}"
+    left = {name: one for name, one in shown.items() if name not in (keys.PARTITION_ROWS, keys.DATA_HASH)}
+    return {**left, keys.STORED_TOGETHER: MetadataValue.text(told)}
+
+
 def mirror_metadata(mirrored: Mirrored) -> dict[str, MetadataValue]:
     """Return where the record was written, or why it was not."""
     shown: dict[str, MetadataValue] = {}
@@ -112,8 +126,8 @@ def mirror_metadata(mirrored: Mirrored) -> dict[str, MetadataValue]:
 
 
 def _changes(record: RunRecord, baseline: Baseline | None, policy: DriftPolicy) -> str:
-    if baseline is None:
-        return markdown(judge_first(record, policy))
+    if baseline is None or baseline.missing is not None:
+        return markdown(judge_without_baseline(record, policy))
     which = f"the {baseline.kind} run {baseline.run_id}"
     if baseline.record is None:
         return f"Not compared: {which} is no longer in the event log, or cannot be read."
