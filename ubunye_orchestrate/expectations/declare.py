@@ -171,7 +171,9 @@ class _Expect:
     def schema(self, schema: Any, *, severity: Severity = "fail", name: str = "") -> Rule:
         """Expect a table to pass a pandera schema or model, by pandera itself (the extra ``pandera``).
 
-        Only as a decorator. What the schema coerces is not kept: the table is stored as the asset made it.
+        Only as a decorator. The table is stored as the asset made it, so what the schema would drop, fill,
+        parse or coerce to another value breaks the rule. So does a check that only warns; to warn of it here
+        takes ``severity="warn"``.
         """
         if not is_schema(schema):
             raise ConfigurationError(
