@@ -124,6 +124,39 @@ def test_an_append_is_hashed_from_the_files_that_it_added(
     assert nothing.source_note == "no row was appended, and no version made"
 
 
+def test_an_append_of_a_table_whose_column_hides_the_one_of_the_files(
+    project: Project, manager: SparkIOManager, spark: "SparkSession"
+) -> None:
+    @asset(metadata={"mode": "append"})
+    def log() -> Any:
+        return spark.range(2).selectExpr("id as `_metadata`", "id as x")
+
+    for _ in range(2):
+        project.run([log], manager)
+    expected = fingerprint(pa.table({"_metadata": [0, 1], "x": [0, 1]})).data_hash
+    outputs = [record.outputs[0] for record in reversed(project.mirrored("log"))]
+    assert [(one.hash_error, one.data_hash) for one in outputs] == [(None, expected)] * 2
+    assert [(one.source_version or {})["version"] for one in outputs] == [0, 1]
+
+
+def test_the_version_is_kept_where_its_rows_cannot_be_read(
+    project: Project, manager: SparkIOManager, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: Any) -> Any:
+        raise RuntimeError("the executor is gone")
+
+    monkeypatch.setattr(DeltaTables, "read", lost)
+
+    @asset
+    def table() -> Any:
+        return spark.range(3)
+
+    assert project.run([table], manager).success
+    output = project.receipt("table").outputs[0]
+    assert output.data_hash is None
+    assert (output.source_version or {})["version"] == 0
+
+
 def test_the_whole_table_after_an_append_is_hashed_if_asked(
     project: Project, spark: "SparkSession", base: Path
 ) -> None:

@@ -257,8 +257,42 @@ def test_a_range_of_partitions_has_a_receipt_for_each(
     assert len({part.data_hash for part in parts}) == 3
     versions = [(part.source_version or {})["version"] for part in parts]
     assert versions == ([0, 1, 2] if as_dict else [0, 0, 0])
+    notes = [f"hashed from version {n}, which this run committed" for n in versions]
+    assert [part.source_note for part in parts] == notes
+    told = [f"{day}: {note}" for day, note in zip(FIRST_DAYS, notes, strict=True)]
+    assert whole.source_note == ("; ".join(told) if as_dict else notes[0])
     sums = [sum(int(part.lane_sums[lane]) for part in parts if part.lane_sums) % 2**64 for lane in (0, 1)]
     assert whole.lane_sums == tuple(str(one) for one in sums)
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore:Parameter `backfill_policy` of function `asset`")
+def test_what_was_committed_before_a_failure_stands_in_its_record(
+    project: Project, manager: SparkIOManager, spark: "SparkSession", base: Path
+) -> None:
+    @asset(
+        partitions_def=StaticPartitionsDefinition(["eu", "us"]),
+        metadata={"partition_expr": "region"},
+        backfill_policy=BackfillPolicy.single_run(),
+    )
+    def sales() -> Any:
+        given = {"eu": "1", "us": "cast(raise_error('of ann') as int)"}
+        return {key: spark.sql(f"select '{key}' as region, {x} as x") for key, x in given.items()}
+
+    tags = {"dagster/asset_partition_range_start": "eu", "dagster/asset_partition_range_end": "us"}
+    result = project.run([sales], manager, tags=tags, raise_on_error=False)
+    assert not result.success
+    assert "stored before the failure, and not undone: eu" in project.log(result)
+    record = project.mirrored("sales")[0]
+    assert record.status == "error"
+    assert "Exception" in (record.error or "")
+    assert "ann" not in (record.error or "")
+    failed, left = record.outputs
+    assert (failed.name, failed.data_hash, failed.source_version) == ("sales", None, None)
+    assert (left.name, left.location, left.data_hash) == ("sales [eu]", str(base / "sales"), None)
+    assert left.hash_error == "not hashed: the step failed after it was stored"
+    assert (left.source_version or {})["version"] == 0
+    assert [row.region for row in spark.read.format("delta").load(str(base / "sales")).collect()] == ["eu"]
 
 
 @pytest.mark.spark

@@ -319,7 +319,10 @@ class Closing:
             attempt.key,
             None if entry is None else whole_graph(self._instance, entry, task.key),
             self._settings,
-            [step_without_hash(task.name, "output")],
+            [
+                step_without_hash(task.name, "output"),
+                *(() if entry is None else entry.left_behind.get(task.name, ())),
+            ],
             job=self._run.job_name,
             started_at=attempt.started_at,
             ended_at=attempt.ended_at,

@@ -90,6 +90,8 @@ class StepEntry:
     """Of the Spark session that the step used."""
     stored: list[Stored] = field(default_factory=list)
     """In the order of their outputs."""
+    left_behind: dict[str, list[StepRecord]] = field(default_factory=dict)
+    """What a store that failed had put in its place before, by the name of the output's record."""
     measured: dict[str, Measure | str] = field(default_factory=dict)
     """What inputs hold in all, by the name that a rule calls them; a text says why it is not known."""
     rules: Mapping[str, tuple[Rule, ...]] | None = None

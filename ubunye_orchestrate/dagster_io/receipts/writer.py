@@ -85,6 +85,8 @@ class TableStored:
     """The rows were computed again for the hash."""
     note: str | None = None
     """Where the hashed rows are from, as ``source_note``."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """The same by partition, where they differ."""
     beside: Sequence[StepRecord] = ()
     """Other outputs of the record: what else is known of the table that was stored."""
 
@@ -307,7 +309,7 @@ def _output(task: Task, part: Fingerprint, stored: TableStored, partition: str |
         basis="recomputed" if stored.recomputed else "materialised",
         scope=stored.scope,
         source_version=stored.versions.get(partition),
-        source_note=stored.note,
+        source_note=stored.note if partition is None else stored.notes.get(partition, stored.note),
     )
 
 

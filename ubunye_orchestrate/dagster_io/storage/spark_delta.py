@@ -26,6 +26,7 @@ from ubunye_orchestrate.dagster_io.storage.spark_places import (
 from ubunye_orchestrate.dagster_io.storage.spark_session import commits_noted, delta_coordinates
 from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.hashing.spark.failures import reason
+from ubunye_orchestrate.hashing.spark.sql import literal
 
 __all__ = ["DeltaTables", "place_of"]
 
@@ -153,6 +154,10 @@ class DeltaTables:
                 why = "the commit is not in the table's history"
                 return Stored(None, {"kind": "none", "reason": why}, f"not hashed: {why}")
             version = delta_version(commit)
+        except Exception as e:  # noqa: BLE001 - the write has succeeded, so this is the receipt's trouble only
+            why = f"what was stored cannot be read back: {reason(e)}"
+            return Stored(None, {"kind": "none", "reason": why}, f"not hashed: {why}")
+        try:
             stored = self._rows_at(session, place, version, rows)
             told = f"hashed from version {version['version']}, which this run committed"
             if append:
@@ -162,8 +167,7 @@ class DeltaTables:
                 return Stored(added, version, told, counted=counted, whole=stored)
             return Stored(stored, version, told)
         except Exception as e:  # noqa: BLE001 - the write has succeeded, so this is the receipt's trouble only
-            why = f"what was stored cannot be read back: {reason(e)}"
-            return Stored(None, {"kind": "none", "reason": why}, f"not hashed: {why}")
+            return Stored(None, version, f"not hashed: what was stored cannot be read back: {reason(e)}")
 
     def _rows_at(self, session: Any, place: Place, version: Mapping[str, Any], rows: Rows | None) -> Any:
         table = self.read(session, place, version)
@@ -176,6 +180,10 @@ class DeltaTables:
         names = _file_names(table)
         if number > 0:
             names -= _file_names(self.read(session, place, {"version": number - 1}))
+        if any(name.lower() == "_metadata" for name in table.columns):
+            # A column of the table's own hides the one that Spark has for a row's file.
+            file = "substring_index(input_file_name(), '/', -1)"
+            return table.where(f"{file} in ({', '.join(map(literal, sorted(names)))})")
         return table.where(table["_metadata.file_name"].isin(sorted(names)))
 
     def _commit_of(self, session: Any, place: Place, note: str) -> dict[str, Any] | None:

@@ -11,9 +11,9 @@ from ubunye_orchestrate.dagster_io.storage.forms import Form
 from ubunye_orchestrate.dagster_io.storage.spark_places import Part, Place, Rows, Stored
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.records.model import StepRecord
-from ubunye_orchestrate.records.steps import step_from_fingerprint
+from ubunye_orchestrate.records.steps import step_from_fingerprint, step_without_hash
 
-__all__ = ["HashRows", "table_read", "table_stored"]
+__all__ = ["HashRows", "left_behind", "table_read", "table_stored"]
 
 HashRows: TypeAlias = Callable[[Any], Fingerprint]
 """Hashes a frame, within the settings' budget."""
@@ -40,6 +40,7 @@ def table_stored(
     added: dict[str | None, Fingerprint] = {}
     versions: dict[str | None, dict[str, Any]] = {}
     locations: dict[str, str] = {}
+    notes: dict[str, str] = {}
     for part, one in stored:
         for alone in part.one_by_one():
             key = alone.keys[0] if alone.keys else None
@@ -52,6 +53,7 @@ def table_stored(
             versions[key] = one.version
             if key is not None:
                 locations[key] = part.place.shown
+                notes[key] = one.note or ""
     first_part, first = stored[0]
     stored_scope: Scope = "stored_partition" if partitioned else "stored_table"
     prints = whole or added
@@ -66,7 +68,7 @@ def table_stored(
                 location=location,
                 scope="passed_rows",
                 basis="recomputed" if first.recomputed else "materialised",
-                source_note=first.note,
+                source_note=_note_of_all(notes, first),
             )
         )
     only = len(prints) == 1
@@ -81,9 +83,37 @@ def table_stored(
         columns=columns,
         is_file=is_file,
         recomputed=first.recomputed and not whole,
-        note=first.note if not beside else "the whole table after the append",
+        note=_note_of_all(notes, first) if not beside else "the whole table after the append",
+        notes={} if beside else notes,
         beside=beside,
     )
+
+
+def left_behind(
+    stored: Sequence[tuple[Part, Stored]],
+    name: str,
+    *,
+    format: str,  # noqa: A002 - the field's name in the record
+) -> list[StepRecord]:
+    """Return, for the record of a failure, the partitions that were stored before it; they are not hashed."""
+    return [
+        step_without_hash(
+            f"{name} [{key}]",
+            "output",
+            reason="not hashed: the step failed after it was stored",
+            format=format,
+            location=part.place.shown,
+        ).model_copy(update={"source_version": one.version})
+        for part, one in stored
+        for key in part.keys
+    ]
+
+
+def _note_of_all(notes: Mapping[str, str], first: Stored) -> str | None:
+    """Return the note of the whole: that of every partition, where they differ."""
+    if len(set(notes.values())) <= 1:
+        return first.note
+    return "; ".join(f"{key}: {note}" for key, note in notes.items())
 
 
 def table_read(

@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol
 from dagster import InputContext, IOManager, OutputContext
 
 from ubunye_orchestrate.dagster_io.receipts.expecting import check_input, check_parts
+from ubunye_orchestrate.dagster_io.receipts.ledger import StepEntry
 from ubunye_orchestrate.dagster_io.receipts.panel import harmless
 from ubunye_orchestrate.dagster_io.receipts.producers import ordered_partitions
 from ubunye_orchestrate.dagster_io.receipts.spark_evidence import note_session
@@ -34,9 +35,10 @@ from ubunye_orchestrate.dagster_io.storage.spark_places import (
     Place,
     Rows,
     Staged,
+    Stored,
     below,
 )
-from ubunye_orchestrate.dagster_io.storage.spark_receipts import table_read, table_stored
+from ubunye_orchestrate.dagster_io.storage.spark_receipts import left_behind, table_read, table_stored
 from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.hashing.frames import native
@@ -115,7 +117,14 @@ class SparkTables(IOManager, WritesReceipts):
             checking = time.perf_counter()
             check_parts(context, entry, frames, settled=all(one.settled for _, one in staged))
             checking = time.perf_counter() - checking
-            stored = [(part, one.commit()) for part, one in staged]
+            stored: list[tuple[Part, Stored]] = []
+            try:
+                for part, one in staged:
+                    stored.append((part, one.commit()))
+            except Exception:
+                with harmless(context.log, "noting what was stored before the failure"):
+                    self._note_left_behind(context, entry, stored)
+                raise
         seconds = time.perf_counter() - started - checking
         if begun is None:
             return
@@ -214,6 +223,17 @@ class SparkTables(IOManager, WritesReceipts):
     ) -> AbstractContextManager[Staged]:
         note = self._note(context, begun, part)
         return self._storage.stage(frame, part.place, note, part.rows, append=append)
+
+    def _note_left_behind(
+        self, context: OutputContext, entry: StepEntry | None, stored: Sequence[tuple[Part, Stored]]
+    ) -> None:
+        """Partitions are committed one by one: say which ones stand, though the step fails."""
+        keys = [key for part, _ in stored for key in part.keys]
+        if entry is None or not keys:
+            return
+        context.log.error(f"ubunye: stored before the failure, and not undone: {', '.join(keys)}")
+        name = task_of_output(context, entry).name
+        entry.left_behind[name] = left_behind(stored, name, format=self._storage.format)
 
     def _mode_of(self, context: OutputContext) -> Mode:
         mode: Any = (context.definition_metadata or {}).get("mode", self._mode)
