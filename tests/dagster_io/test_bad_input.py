@@ -136,11 +136,28 @@ def test_rules_in_metadata_stand_beside_the_users_own(project: Project) -> None:
     assert project.receipt("table").expectations[0]["passed"]
 
 
+_POLICY = 'metadata "ubunye/policy" of asset (table|outside): '
+
+
 @pytest.mark.parametrize(
     ("metadata", "says"),
     [
         ({"ubunye/expectations": [{"not_null": "id"}]}, r'metadata=expect\(expect.not_null\("id"\)\)'),
         ({"ubunye/policy": {"max_row_decreese": 0.1}}, "max_row_decreese"),
+        (
+            {"ubunye/policy": {"max_row_decrease": "x"}},
+            _POLICY + "max_row_decrease is 'x'; expected a",
+        ),
+        ({"ubunye/policy": {"min_rows": 1.5}}, _POLICY + "min_rows is 1.5; expected a whole number"),
+        ({"ubunye/policy": {"severities": ["warn"]}}, _POLICY + "severities is .*; expected a table"),
+        ({"ubunye/policy": {"ignore_packages": 3}}, _POLICY + "ignore_packages is 3; expected a list"),
+        (
+            {"ubunye/policy": {"deterministic": "no"}},
+            _POLICY + "deterministic is 'no'; expected true",
+        ),
+        ({"ubunye/policy": {"max_rows": -1}}, _POLICY + r"DriftPolicy\(max_rows=-1\): a bound is 0 or more"),
+        ({"ubunye/policy": {1: 2}}, _POLICY.removesuffix(": ") + " has 1; expected one of severities"),
+        ({"ubunye/policy": "strict"}, _POLICY.removesuffix(": ") + " is str; expected a mapping"),
     ],
 )
 def test_metadata_that_no_run_could_use_is_refused_when_the_project_is_wrapped(

@@ -42,6 +42,8 @@ class New:
     def task_start(self, **everything: Any) -> None: ...
 
     def task_end(self, **everything: Any) -> None:
+        assert everything["inputs"] is None
+        assert everything["outputs"] is None
         told.append(("new", everything["record"].task_name, everything["error"], everything["record"]))
 
 

@@ -721,3 +721,21 @@ def test_files_are_whole_on_disk_before_they_have_their_name(
     monkeypatch.setattr(os, "replace", lambda a, b: (steps.append("replace"), replace(a, b))[1])
     parquet.write_table(UPath(tmp_path / "t.parquet"), TABLE.schema, iter(TABLE.to_batches()))
     assert steps == ["fsync", "replace"]
+
+
+def test_a_table_that_is_not_stored_is_not_said_to_be(manager: Any, project: Project) -> None:
+    """What has no exact form is tried as Arrow has it; that may fail too."""
+
+    @asset
+    def mixed() -> pd.DataFrame:
+        return pd.DataFrame({"a": [1, "x"]})
+
+    @asset
+    def other() -> pd.DataFrame:
+        return pd.DataFrame({"a": ["text", b"bytes"]})
+
+    failed = project.run([mixed], manager, raise_on_error=False)
+    assert not failed.success
+    said = "the table is stored without a data hash: column 'a'"
+    assert said not in project.log(failed)
+    assert said in project.log(project.run([other], manager))

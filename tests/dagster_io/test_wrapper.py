@@ -32,6 +32,7 @@ from dagster import (
     asset,
     build_output_context,
     define_asset_job,
+    fs_io_manager,
     io_manager,
     job,
     mem_io_manager,
@@ -263,6 +264,28 @@ def test_a_subclass_of_one_is_not_known_to(project: Project, tmp_path: Path) -> 
         receipt = project.receipt("doubled")
         assert receipt.inputs[0].row_count == 1
         assert receipt.inputs[0].hash_scope == receipt.outputs[0].hash_scope == "passed_rows"
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (lambda folder: fs_io_manager.configured({"base_dir": folder}), "fs_io_manager"),
+        (lambda folder: folder_io_manager.configured({"folder": folder}), "folder_io_manager"),
+        (lambda folder: fs_io_manager, "fs_io_manager"),
+        (lambda folder: Folder(folder=folder).get_resource_definition(), "Folder"),
+        (lambda folder: IOManagerDefinition.hardcoded_io_manager(Folder(folder=folder)), "Folder"),
+        (lambda folder: IOManagerDefinition(lambda context: Folder(folder=folder)), "Folder"),
+    ],
+    ids=["configured", "configured_of_mine", "definition", "class", "hardcoded", "lambda"],
+)
+@pytest.mark.filterwarnings("ignore:Function `fs_io_manager` is superseded")
+def test_a_definition_is_called_by_the_users_name(
+    given: Any, name: str, project: Project, tmp_path: Path
+) -> None:
+    project.run([numbers], with_receipts(given(str(tmp_path / "stored")), project.receipts))
+    receipt = project.receipt("numbers")
+    assert receipt.outputs[0].format == name
+    assert receipt.timings[-1]["step"] == f"Writer:{name}"
 
 
 class TestDuckDB:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dagster import AssetKey, JsonMetadataValue
 
-from ubunye_orchestrate.compare.policy import DriftPolicy
+from ubunye_orchestrate.compare.policy import DriftPolicy, policy_from
 from ubunye_orchestrate.errors import ConfigurationError
 
 __all__ = ["POLICY", "Policies", "PolicyGiven", "policies", "policy_in"]
@@ -18,8 +17,6 @@ POLICY = "ubunye/policy"
 
 PolicyGiven = DriftPolicy | Mapping[AssetKey | str | Sequence[str], DriftPolicy] | None
 Policies = Callable[[AssetKey, Mapping[str, Any]], DriftPolicy]
-
-_FIELDS = tuple(field.name for field in dataclasses.fields(DriftPolicy))
 
 
 def policies(given: PolicyGiven) -> Policies:
@@ -54,12 +51,4 @@ def policy_in(metadata: Mapping[str, Any], key: AssetKey) -> DriftPolicy | None:
             f'metadata "{POLICY}" of asset {asset} is {type(value).__name__}; expected a mapping such as '
             '{"max_row_decrease": 0.1}'
         )
-    unknown = sorted(set(value) - set(_FIELDS))
-    if unknown:
-        raise ConfigurationError(
-            f'metadata "{POLICY}" of asset {asset} has {", ".join(unknown)}; known are {", ".join(_FIELDS)}'
-        )
-    fields = dict(value)
-    if "ignore_packages" in fields:
-        fields["ignore_packages"] = frozenset(fields["ignore_packages"])
-    return DriftPolicy(**fields)
+    return policy_from(value, where=f'metadata "{POLICY}" of asset {asset}')

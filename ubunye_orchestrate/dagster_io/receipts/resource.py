@@ -76,7 +76,7 @@ class Receipts(ConfigurableResource[Any]):
         """Return who is told of each asset's start and end; override it in a subclass.
 
         ``task_end`` is called when the step is over, also after a failure, with the asset's record; frames
-        are not kept for it (``outputs`` is None).
+        are not kept for it (``inputs`` and ``outputs`` are None; the record says what both were).
         """
         return ()
 

@@ -81,7 +81,7 @@ def _wrap(target: object, receipts: Receipts | None, group_of: GroupOf) -> Any:
             "with_receipts(ThatClass(...))"
         )
     return ReceiptsIOManagerDefinition(
-        definition, (receipts or Receipts()).settings, _name_of(target), group_of
+        definition, (receipts or Receipts()).settings, _format_of(target), group_of
     )
 
 
@@ -229,8 +229,22 @@ def _writes_receipts(target: object) -> bool:
     return inspect.isclass(made_by) and issubclass(made_by, WritesReceipts)
 
 
+def _format_of(target: object) -> str | None:
+    """Return how records call an IO manager; None where only the one at work can tell.
+
+    A definition that was configured has lost its name, but not its function.
+    """
+    if isinstance(target, ResourceDefinition) and not hasattr(target, "__name__"):
+        found = _name_of(target)
+        if found != type(target).__name__:
+            return found
+        name = getattr(target.resource_fn, "__name__", "")
+        return name if name.isidentifier() else None
+    return _name_of(target)
+
+
 def _name_of(target: object) -> str:
-    """Return how records call an IO manager: the class of the user, not Dagster's around it."""
+    """Return how messages call an IO manager: the class of the user, not Dagster's around it."""
     for attribute in ("resource_cls", "configurable_resource_cls"):
         made_by = getattr(target, attribute, None)
         if inspect.isclass(made_by):

@@ -84,7 +84,8 @@ def store_exactly(
                 name: _as_arrow_has_them(value) if name in unhashed else _exact(name, value, zone)
                 for name, value in values.items()
             }
-            return store(rows), unhashed
+            stored = store(rows)
+            break
         except _NotExactError as e:
             if inspect_value(values[e.name]).nature == "other":
                 raise StorageError(
@@ -95,7 +96,9 @@ def store_exactly(
                 # It cannot be read a second time, and the source's own error is the one to see.
                 raise (e.error.__cause__ or e.error) from None
             unhashed[e.name] = str(e.error)
-            context.log.warning(f"ubunye: the table is stored without a data hash: {e.error}")
+    for reason in unhashed.values():
+        context.log.warning(f"ubunye: the table is stored without a data hash: {reason}")
+    return stored, unhashed
 
 
 def spooled(value: Any, naive_timestamps: str, file: str) -> pa.Table:
