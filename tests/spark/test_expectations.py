@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -84,3 +85,13 @@ def test_spark_counts_as_every_engine_does(new_session: NewSession) -> None:
     _compare(cases, spark_frame(session, table), 8)
     some = [(rule, 0) for rule, _ in cases if rule.columns[0] in ("void", "int64", "decimal")]
     _compare(some, spark_frame(session, table.slice(0, 0)), 0)
+
+
+def test_what_spark_says_of_a_failure_is_its_kind_and_no_value(new_session: NewSession) -> None:
+    session = new_session(**{"spark.sql.ansi.enabled": "true"})
+    cells = session.sql("select cast(a as int) as x from values ('ann@secret.example') as t(a)")
+    (cast,) = evaluate([expect.not_null("x")], cells)
+    assert re.fullmatch(r"not checked: \w+ \[CAST_INVALID_INPUT\] at column 'x'", str(cast.detail))
+    assert re.fullmatch(r"\w+ \[CAST_INVALID_INPUT\] at column 'x'", str(measure(cells, ["x"])))
+    (raised,) = evaluate([expect.not_null("x")], session.sql("select raise_error('password=hunter2') as x"))
+    assert re.fullmatch(r"not checked: \w+ \[USER_RAISED_EXCEPTION\] at column 'x'", str(raised.detail))

@@ -8,6 +8,7 @@ what was written can be read before it takes the old table's place, that is chec
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -21,6 +22,7 @@ from ubunye_orchestrate.expectations.literals import (
     BELOW_ALL,
     CannotCompareError,
     bound_for,
+    type_shown,
     values_for,
 )
 from ubunye_orchestrate.expectations.outcomes import Measure, Outcome
@@ -35,8 +37,9 @@ from ubunye_orchestrate.expectations.tables import (
     seen,
     table_of,
 )
+from ubunye_orchestrate.masking import mask_text
 
-__all__ = ["evaluate", "measure", "not_checked", "rows_within"]
+__all__ = ["evaluate", "failures", "measure", "not_checked", "rows_within", "why"]
 
 _AT_A_GLANCE = (nw.String, nw.Boolean, nw.Date, nw.Datetime)
 
@@ -56,13 +59,13 @@ def evaluate(rules: Iterable[Rule], frame: object) -> list[Outcome]:
     try:
         table = table_of(frame)
         total = _rows(table)
-    except Exception as e:  # noqa: BLE001 - each library has its own, and none may pass as a rule that holds
+    except failures() as e:  # each library has its own, and none may pass as a rule that holds
         return [not_checked(rule, e) for rule in wanted]
     outcomes = []
     for rule in wanted:
         try:
             outcome = _check(rule, table, total)
-        except Exception as e:  # noqa: BLE001 - as above
+        except failures() as e:
             outcome = not_checked(rule, e)
         outcomes.append(replace(outcome, on_plan=table.lazy))
     return outcomes
@@ -76,8 +79,8 @@ def measure(frame: object, columns: Sequence[str]) -> Measure | str:
     try:
         table = table_of(frame)
         return Measure(_rows(table), {column: _sum(table, column) for column in columns})
-    except Exception as e:  # noqa: BLE001 - each library has its own
-        return _why(e)
+    except failures() as e:
+        return why(e, columns)
 
 
 def rows_within(rule: Rule, total: int) -> Outcome:
@@ -232,7 +235,7 @@ def _breaking_in_plan(rule: Rule, table: Table) -> int:
     if rule.kind != "matches":
         return _count(table.rows, present & ~_holds(rule, value, dtype, java=java))
     if not isinstance(dtype, nw.String):
-        raise CannotCheckError(f"column {column!r} is {dtype}; matches needs text")
+        raise CannotCheckError(f"column {column!r} is {type_shown(dtype)}; matches needs text")
     pattern = rule.options["pattern"]
     matching = value.str.contains(java_pattern(pattern) if java else plain_pattern(pattern))
     return _count(table.rows, present & ~matching)
@@ -273,7 +276,7 @@ def _texts_not_matching(values: Any, column: str, pattern: str) -> int:
     import pyarrow.compute as pc
 
     if not isinstance(values.dtype, nw.String | nw.Categorical | nw.Enum):
-        raise CannotCheckError(f"column {column!r} is {values.dtype}; matches needs text")
+        raise CannotCheckError(f"column {column!r} is {type_shown(values.dtype)}; matches needs text")
     texts = pc.cast(values.to_arrow(), pa.large_string())
     return int(pc.sum(pc.invert(pc.match_substring_regex(texts, plain_pattern(pattern)))).as_py() or 0)
 
@@ -308,7 +311,7 @@ def _sum_of_plan(table: Table, column: str) -> Any:
 
 def _only_numbers(column: str, dtype: Any) -> None:
     if not dtype.is_numeric():
-        raise CannotCheckError(f"column {column!r} is {dtype}; a sum needs numbers")
+        raise CannotCheckError(f"column {column!r} is {type_shown(dtype)}; a sum needs numbers")
 
 
 def _scalars(rows: Any, expressions: Mapping[str, nw.Expr]) -> dict[str, Any]:
@@ -320,16 +323,35 @@ def _scalars(rows: Any, expressions: Mapping[str, nw.Expr]) -> dict[str, Any]:
 def _by_pandera(rule: Rule, frame: object) -> Outcome:
     try:
         return check_schema(rule, frame)
-    except Exception as e:  # noqa: BLE001 - a schema holds the user's own functions
+    except failures() as e:  # a schema holds the user's own functions
         return not_checked(rule, e)
 
 
-def not_checked(rule: Rule, error: Exception) -> Outcome:
+def failures() -> tuple[type[BaseException], ...]:
+    """Return what a check may end with: any error, and the panics of Polars, which are none to Python."""
+    polars = sys.modules.get("polars")
+    return (Exception,) if polars is None else (Exception, polars.exceptions.PanicException)
+
+
+def not_checked(rule: Rule, error: BaseException) -> Outcome:
     """Return the outcome of a rule that could not be checked, and why."""
-    return Outcome(rule, passed=False, detail=f"not checked: {_why(error)}")
+    return Outcome(rule, passed=False, detail=f"not checked: {why(error, rule.columns)}")
 
 
-def _why(error: Exception) -> str:
+def why(error: BaseException, columns: Sequence[str]) -> str:
+    """Return why there is no result. Other libraries quote what they trip over: of theirs the kind alone."""
     if isinstance(error, CannotCheckError | CannotCompareError):
-        return str(error)
-    return f"{type(error).__name__}: {error}"
+        return mask_text(str(error))
+    about = (
+        f" at {'column' if len(columns) == 1 else 'columns'} {', '.join(map(repr, columns))}"
+        if columns
+        else ""
+    )
+    return mask_text(f"{_kind(error)}{about}")
+
+
+def _kind(error: BaseException) -> str:
+    """Return an exception's class, and Spark's own for what it tells (CAST_INVALID_INPUT)."""
+    condition = getattr(error, "getCondition", getattr(error, "getErrorClass", None))
+    said = condition() if type(error).__module__.startswith("pyspark.") and condition is not None else None
+    return f"{type(error).__name__} [{said}]" if said else type(error).__name__

@@ -36,12 +36,12 @@ class TableInParts:
 
 def evaluate_in_parts(rules: Iterable[Rule], table: TableInParts) -> list[Outcome]:
     """Return what became of each rule but ``reconcile``, in their order, as ``evaluate`` does."""
-    from ubunye_orchestrate.expectations.evaluate import not_checked
+    from ubunye_orchestrate.expectations.evaluate import failures, not_checked
 
     wanted = [rule for rule in rules if rule.kind != "reconcile"]
     try:
         return _evaluated(wanted, table)
-    except Exception as e:  # noqa: BLE001 - a file that cannot be read has kept no rule
+    except failures() as e:  # a file that cannot be read has kept no rule
         return [not_checked(rule, e) for rule in wanted]
 
 
@@ -65,6 +65,15 @@ def _evaluated(wanted: Sequence[Rule], table: TableInParts) -> list[Outcome]:
 
 def measure_in_parts(table: TableInParts, columns: Sequence[str]) -> Measure | str:
     """Return the rows of a table and the sum of each of the columns, as ``measure`` does."""
+    from ubunye_orchestrate.expectations.evaluate import failures, why
+
+    try:
+        return _measured(table, columns)
+    except failures() as e:
+        return why(e, columns)
+
+
+def _measured(table: TableInParts, columns: Sequence[str]) -> Measure | str:
     from ubunye_orchestrate.expectations.evaluate import measure
 
     total = measure(table.schema.empty_table(), columns)

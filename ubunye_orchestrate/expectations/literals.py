@@ -12,7 +12,7 @@ from typing import Any
 
 import narwhals as nw
 
-__all__ = ["ABOVE_ALL", "BELOW_ALL", "CannotCompareError", "bound_for", "values_for"]
+__all__ = ["ABOVE_ALL", "BELOW_ALL", "CannotCompareError", "bound_for", "type_shown", "values_for"]
 
 ABOVE_ALL = object()
 """A bound above whatever a column of its type can hold."""
@@ -65,8 +65,13 @@ def _typed(value: Any, dtype: Any, column: str) -> Any:
         if isinstance(dtype, nw.String) and isinstance(value, str):
             return value
     except (ValueError, OverflowError, InvalidOperation) as e:
-        raise CannotCompareError(f"column {column!r} is {dtype}; {value!r} is none: {e}") from e
-    raise CannotCompareError(f"column {column!r} is {dtype}; it cannot be held against {value!r}")
+        raise CannotCompareError(f"column {column!r} is {type_shown(dtype)}; {value!r} is none: {e}") from e
+    raise CannotCompareError(f"column {column!r} is {type_shown(dtype)}; it cannot be held against {value!r}")
+
+
+def type_shown(dtype: Any) -> str:
+    """Return a type as messages call it: an enumeration without its categories, which are values."""
+    return type(dtype).__name__ if "Enum(" in str(dtype) else str(dtype)
 
 
 def _number(value: Any, dtype: Any) -> Any:
