@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -73,6 +73,17 @@ def test_every_rule_has_a_name_of_its_own_that_a_check_can_have() -> None:
         (lambda: expect.not_null(""), "expected its name"),
         (lambda: expect.between("a"), "got no bound"),
         (lambda: expect.between("a", float("nan")), "expected a finite number"),
+        (lambda: expect.between("a", min=5, max=1), "nothing is between"),
+        (lambda: expect.between("a", 5, Decimal("4.9")), "nothing is between"),
+        (lambda: expect.between("a", 0.2, 0.1), "nothing is between"),
+        (lambda: expect.between("a", "b", "a"), "nothing is between"),
+        (lambda: expect.between("a", date(2024, 1, 2), date(2024, 1, 1)), "nothing is between"),
+        (lambda: expect.between("a", date(2024, 1, 2), "2024-01-01T23:00:00"), "nothing is between"),
+        (lambda: expect.between("a", 1, "b"), "nothing is between"),
+        (lambda: expect.row_count(min=5, max=1), "expected min <= max"),
+        (lambda: expect.unique("a", "b", "a"), "a column twice"),
+        (lambda: expect.one_of("a", [1, "b"]), "of one kind"),
+        (lambda: expect.one_of("a", [True, 2]), "of one kind"),
         (lambda: expect.one_of("a", "xy"), "expected a list of values"),
         (lambda: expect.one_of("a", [None]), "for missing values there is expect.not_null"),
         (lambda: expect.row_count(), "expected min=, max= or both"),
@@ -89,3 +100,22 @@ def test_every_rule_has_a_name_of_its_own_that_a_check_can_have() -> None:
 def test_what_cannot_work_is_refused_where_it_is_written(write: Any, says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         write()
+
+
+def test_bounds_that_some_column_can_keep_are_taken() -> None:
+    zoned = "2024-01-01T12:00:00+05:00"
+    for least, most in [
+        (1, 1),
+        (0.1, Decimal("0.1")),
+        ("9", "10"),
+        ("10", "9"),
+        (Decimal(9), Decimal(10)),
+        (date(2024, 1, 1), datetime(2024, 1, 1)),
+        (zoned, "2024-01-01T08:00:00+00:00"),
+        ("a", "b"),
+        (False, True),
+    ]:
+        expect.between("a", least, most)
+    expect.row_count(3, 3)
+    expect.one_of("a", [1, 2.5, Decimal("3"), "4"])
+    expect.one_of("a", ["2024-01-01", date(2024, 1, 2), datetime(2024, 1, 3)])

@@ -26,9 +26,9 @@ read only once) counts as broken, and says so.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from ubunye_orchestrate.errors import ConfigurationError
@@ -63,6 +63,8 @@ class _Expect:
         """Expect that no two rows are alike in the columns; every row of a group of like ones breaks it."""
         if not columns:
             raise ConfigurationError('expect.unique() got no column; expected some: expect.unique("id")')
+        if len(set(columns)) < len(columns):
+            raise ConfigurationError(f"expect.unique{columns} got a column twice; expected each once")
         return Rule("unique", tuple(_column(column, "unique") for column in columns), severity, name)
 
     def between(
@@ -77,6 +79,10 @@ class _Expect:
         """Expect every value to be at least ``min`` and at most ``max``: numbers, texts, dates or times."""
         if min is None and max is None:
             raise ConfigurationError(f'expect.between("{column}") got no bound; expected min=, max= or both')
+        if min is not None and max is not None and _nothing_between(_plain(min), _plain(max)):
+            raise ConfigurationError(
+                f'expect.between("{column}", {min!r}, {max!r}): nothing is between; expected the lower one first'
+            )
         bounds = {side: _plain(value) for side, value in (("min", min), ("max", max)) if value is not None}
         return Rule("between", (_column(column, "between"),), severity, name, bounds)
 
@@ -89,6 +95,8 @@ class _Expect:
                 f'expect.one_of("{column}", {values!r}): expected a list of values, such as ["a", "b"]'
             )
         options = {"values": [_plain(value) for value in given]}
+        if not _comparable(options["values"]):
+            raise ConfigurationError(f'expect.one_of("{column}", {given!r}): expected values of one kind')
         return Rule("one_of", (_column(column, "one_of"),), severity, name, options)
 
     def matches(self, column: str, pattern: str, *, severity: Severity = "fail", name: str = "") -> Rule:
@@ -112,6 +120,8 @@ class _Expect:
         bounds = {side: value for side, value in (("min", min), ("max", max)) if value is not None}
         if not bounds or any(not isinstance(v, int) or isinstance(v, bool) or v < 0 for v in bounds.values()):
             raise ConfigurationError(f"expect.row_count got {bounds}; expected min=, max= or both, from 0 on")
+        if min is not None and max is not None and min > max:
+            raise ConfigurationError(f"expect.row_count got {bounds}; expected min <= max")
         return Rule("row_count", (), severity, name, bounds)
 
     def columns(
@@ -191,6 +201,34 @@ def _column(name: str, kind: str) -> str:
     if not isinstance(name, str) or not name:
         raise ConfigurationError(f"expect.{kind} got column {name!r}; expected its name")
     return name
+
+
+def _nothing_between(least: Any, most: Any) -> bool:
+    """Tell that no column, of whatever type, has a value between two bounds, as metadata holds them."""
+    readings: list[Callable[[Any], Any]] = [_number]
+    if isinstance(least, str) and isinstance(most, str):
+        readings += [datetime.fromisoformat, str]
+    return not any(_in_order(least, most, reading) for reading in readings)
+
+
+def _in_order(least: Any, most: Any, reading: Callable[[Any], Any]) -> bool:
+    try:
+        return bool(reading(least) <= reading(most))
+    except (TypeError, ValueError, InvalidOperation):
+        return False
+
+
+def _comparable(values: Sequence[Any]) -> bool:
+    """Tell whether there is a type of column that all the values can be held against."""
+    if any(isinstance(value, bool) for value in values):
+        return all(isinstance(value, bool) for value in values)
+    return all(isinstance(value, str) for value in values) or all(
+        _in_order(value, value, _number) for value in values
+    )
+
+
+def _number(value: Any) -> Decimal:
+    return Decimal(repr(value) if isinstance(value, float) else value)
 
 
 def _plain(value: Any) -> Any:
