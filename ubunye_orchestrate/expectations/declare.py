@@ -81,7 +81,7 @@ class _Expect:
             raise ConfigurationError(f'expect.between("{column}") got no bound; expected min=, max= or both')
         if min is not None and max is not None and _nothing_between(_plain(min), _plain(max)):
             raise ConfigurationError(
-                f'expect.between("{column}", {min!r}, {max!r}): nothing is between; expected the lower one first'
+                f'expect.between("{column}", {min!r}, {max!r}): nothing is between; expected min, max'
             )
         bounds = {side: _plain(value) for side, value in (("min", min), ("max", max)) if value is not None}
         return Rule("between", (_column(column, "between"),), severity, name, bounds)
