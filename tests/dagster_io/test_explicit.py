@@ -2,6 +2,8 @@
 
 # Without "from __future__ import annotations": Dagster looks at the class that annotates a resource.
 import contextlib
+import gc
+import weakref
 from typing import Any
 
 import pandas as pd
@@ -11,6 +13,7 @@ from dagster import (
     AssetExecutionContext,
     AssetOut,
     DailyPartitionsDefinition,
+    DataVersion,
     InMemoryIOManager,
     MaterializeResult,
     Output,
@@ -177,6 +180,206 @@ def test_a_block_that_failed_may_be_tried_again(project: Project) -> None:
     assert run(project, [patient]).success
     (record,) = project.mirrored("patient")
     assert (record.status, record.outputs[0].row_count) == ("success", 3)
+
+
+@pytest.mark.parametrize("call", ["read", "wrote", "expect"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_is_noted_outside_of_a_block_is_refused(project: Project, call: str, when: str) -> None:
+    @asset
+    def loose(context: AssetExecutionContext, receipts: Receipts) -> None:
+        run = receipts.run(context)
+        if when == "after":
+            with run:
+                run.wrote("loose", ORDERS)
+        getattr(run, call)(*(["x"] if call != "expect" else []), ORDERS)
+
+    result = run(project, [loose])
+    assert not result.success
+    assert f"run.{call} of loose was called {when} its block" in error_of(result)
+
+
+def test_a_block_that_only_reads_leaves_what_was_read(project: Project) -> None:
+    @asset(deps=[orders])
+    def sent(context: AssetExecutionContext, receipts: Receipts) -> None:
+        with receipts.run(context) as run:
+            run.read("orders", ORDERS)
+
+    assert run(project, [orders, sent]).success
+    record = project.receipt("sent")
+    assert [step.data_hash for step in record.inputs] == [fingerprint(ORDERS).data_hash]
+    assert (record.status, record.outputs) == ("success", [])
+    assert project.metadata("sent")["ubunye/changes"] == "- first record, nothing to compare with"
+    (mirrored,) = project.mirrored("sent")
+    assert mirrored.inputs == record.inputs
+    assert mirrored.dagster is not None
+    assert mirrored.dagster["step_status"] == "success"
+    run(project, [orders, sent])
+    assert "changed" not in project.metadata("sent")["ubunye/changes"].replace("unchanged", "")
+
+
+def test_a_result_without_a_type_and_a_value_needs_no_outputs_either(project: Project) -> None:
+    @asset
+    def sent(context: AssetExecutionContext, receipts: Receipts) -> MaterializeResult:  # type: ignore[type-arg]
+        with receipts.run(context) as run:
+            run.read("orders", ORDERS)
+        return MaterializeResult(metadata={"rows": 3}, data_version=DataVersion("mine"))
+
+    assert run(project, [sent]).success
+    record = project.receipt("sent")
+    assert ([step.name for step in record.inputs], record.outputs) == (["orders"], [])
+    assert project.metadata("sent")["rows"] == 3
+    for one in (record, *project.mirrored("sent")):
+        assert one.dagster is not None
+        assert one.dagster["data_version"] == "mine"
+
+
+def test_a_data_version_of_the_assets_own_is_the_records(project: Project) -> None:
+    @asset
+    def versioned(context: AssetExecutionContext, receipts: Receipts) -> MaterializeResult:  # type: ignore[type-arg]
+        with receipts.run(context) as run:
+            metadata = run.wrote("versioned", ORDERS)
+        return MaterializeResult(metadata=metadata, data_version=DataVersion("mine"))
+
+    assert run(project, [versioned]).success
+    assert project.tags("versioned")["dagster/data_version"] == "mine"
+    (mirrored,) = project.mirrored("versioned")
+    for record in (project.receipt("versioned"), mirrored):
+        assert record.dagster is not None
+        assert record.dagster["data_version"] == "mine"
+        assert record.outputs[0].data_hash == fingerprint(ORDERS).data_hash
+
+
+MINE = {"ubunye/receipt": "mine", "ubunye/data_hash": "mine", "ubunye/changes": "mine"}
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("way", ["result", "output", "output before", "asset", "asset before"])
+def test_keys_of_the_assets_own_win_and_ours_stand_beside_them(
+    project: Project, way: str, partitioned: bool
+) -> None:
+    days = DailyPartitionsDefinition("2024-01-01", end_date="2024-01-03") if partitioned else None
+
+    @asset(partitions_def=days)
+    def table(context: AssetExecutionContext, receipts: Receipts) -> MaterializeResult:  # type: ignore[type-arg]
+        def say(when: str) -> None:
+            if way == f"output{when}":
+                context.add_output_metadata(MINE)
+            if way == f"asset{when}":
+                context.add_asset_metadata(MINE)
+
+        say(" before")
+        with receipts.run(context) as run:
+            metadata = run.wrote("table", ORDERS)
+        say("")
+        return MaterializeResult(metadata={**metadata, **(MINE if way == "result" else {})})
+
+    for _ in range(2):
+        result = run(project, [table], partition_key="2024-01-02" if partitioned else None)
+        assert result.success, error_of(result)
+    partition = "2024-01-02" if partitioned else None
+    metadata = project.metadata("table", partition)
+    assert {name: metadata[name] for name in MINE} == MINE
+    data_hash = fingerprint(ORDERS).data_hash
+    assert metadata["ubunye/data_hash (receipt)"] == data_hash
+    assert metadata["ubunye/receipt (receipt)"]["outputs"][0]["data_hash"] == data_hash
+    # The receipt of the run before was found under the name that it had.
+    assert metadata["ubunye/changes (receipt)"] == "outputs unchanged"
+    assert metadata["ubunye/record_path"]
+    assert "ubunye/record_path (receipt)" not in metadata
+
+
+def test_what_run_wrote_returned_is_no_key_of_the_assets_own(project: Project) -> None:
+    @asset
+    def table(context: AssetExecutionContext, receipts: Receipts) -> MaterializeResult:  # type: ignore[type-arg]
+        with receipts.run(context) as run:
+            metadata = run.wrote("table", ORDERS)
+            context.add_asset_metadata(metadata)
+        context.add_asset_metadata(metadata)
+        return MaterializeResult(metadata=metadata)
+
+    assert run(project, [table]).success
+    assert not [name for name in project.metadata("table") if name.endswith("(receipt)")]
+
+
+def test_frames_are_let_go_when_the_block_is_over(project: Project) -> None:
+    alive: list[Any] = []
+
+    @asset
+    @expect.not_null("value")
+    def table(context: AssetExecutionContext, receipts: Receipts) -> None:
+        frame = ORDERS.copy()
+        alive.append(weakref.ref(frame))
+        with receipts.run(context) as run:
+            run.wrote("table", run.expect(run.read("table", frame)))
+
+    @asset(deps=[table])
+    def later() -> None:
+        gc.collect()
+        alive.append(alive[0]() is None)
+
+    assert run(project, [table, later]).success
+    assert alive[1] is True
+
+
+def test_a_block_that_only_reads_adds_to_the_record_of_the_io_manager(project: Project) -> None:
+    @asset
+    def table(context: AssetExecutionContext, receipts: Receipts) -> pd.DataFrame:
+        with receipts.run(context) as run:
+            read = run.read("a table elsewhere", ORDERS)
+        return read.head(1)
+
+    assert run(project, [table]).success
+    (record,) = project.mirrored("table")
+    assert [step.name for step in record.inputs] == ["a table elsewhere"]
+    assert [step.row_count for step in record.outputs] == [1]
+
+
+def test_where_nobody_else_records_it_what_a_block_read_is_in_the_mirror(project: Project) -> None:
+    @asset(io_manager_key="plain", partitions_def=DailyPartitionsDefinition("2024-01-01"))
+    def table(context: AssetExecutionContext, receipts: Receipts) -> pd.DataFrame:
+        with receipts.run(context) as run:
+            run.read("a table elsewhere", ORDERS)
+        return ORDERS
+
+    resources = {"plain": InMemoryIOManager(), "receipts": project.receipts}  # type: ignore[no-untyped-call]  # Dagster's
+    result = materialize([table], instance=project.instance, resources=resources, partition_key="2024-01-02")
+    (record,) = project.mirrored("table")
+    assert record.run_id == f"{result.run_id}--2024-01-02"
+    assert (record.status, record.outputs) == ("success", [])
+    assert [step.name for step in record.inputs] == ["a table elsewhere"]
+    assert "table: run.wrote was not called, and no IO manager has recorded what was stored" in project.log(
+        result
+    )
+
+
+def test_a_block_whose_error_the_asset_swallows_leaves_a_record_of_it(project: Project) -> None:
+    @asset
+    def swallows(context: AssetExecutionContext, receipts: Receipts) -> None:
+        with contextlib.suppress(ValueError), receipts.run(context) as run:
+            run.read("orders", ORDERS)
+            raise ValueError("password=geheim")
+
+    result = run(project, [swallows])
+    assert result.success
+    (record,) = project.mirrored("swallows")
+    assert (record.status, record.error) == ("error", "ValueError: password=***")
+    assert [step.name for step in record.inputs] == ["orders"]
+    assert record.dagster is not None
+    assert record.dagster["step_status"] == "success"
+    assert "swallows: its block of receipts.run failed, and the asset went on" in project.log(result)
+
+
+def test_a_result_that_is_yielded_inside_its_block_is_told(project: Project) -> None:
+    @asset
+    def hasty(context: AssetExecutionContext, receipts: Receipts):  # type: ignore[no-untyped-def]
+        with receipts.run(context) as run:
+            yield MaterializeResult(metadata=run.wrote("hasty", ORDERS))
+
+    result = run(project, [hasty])
+    assert result.success
+    assert "ubunye/receipt" not in project.metadata("hasty")
+    assert len(project.mirrored("hasty")) == 1
+    assert "hasty was yielded inside its block of receipts.run" in project.log(result)
 
 
 def test_in_a_step_of_several_assets_it_says_which(project: Project) -> None:

@@ -33,6 +33,7 @@ from dagster import (
     InMemoryIOManager,
     InputContext,
     IOManager,
+    MaterializeResult,
     MetadataValue,
     Output,
     OutputContext,
@@ -377,6 +378,86 @@ def test_step_being_logged(instance: DagsterInstance) -> None:
     assert [upstream.attempt_of(step) for step in failures] == [0, 1]
     assert [upstream.makes_checks_only(step) for step in failures] == [False, False]
     assert upstream.step_being_logged() is None
+
+
+def test_is_stored_by_itself(instance: DagsterInstance) -> None:
+    keys = ("silent", "told", "plain", "valued", "nothing", "typed", "left", "right")
+    stored: list[str] = []
+    by_itself: dict[str, bool] = {}
+
+    def note(event: Any) -> None:
+        if event.dagster_event is not None and event.dagster_event.event_type_value == "STEP_OUTPUT":
+            step, output = upstream.step_being_logged(), event.dagster_event.step_output_data.output_name
+            for key in keys:
+                if upstream.output_of_asset(step, AssetKey(key)) == output:
+                    by_itself[key] = upstream.is_stored_by_itself(step, output)
+
+    @io_manager
+    def watching(context) -> IOManager:  # type: ignore[no-untyped-def]  # Dagster reads the class itself
+        upstream.on_events(context.instance, context.run.run_id, note)
+        return Probe(lambda c: stored.append(c.asset_key.path[0]))
+
+    @asset
+    def silent() -> None: ...
+
+    @asset
+    def told() -> MaterializeResult:  # type: ignore[type-arg]
+        return MaterializeResult()
+
+    @asset
+    def plain():  # type: ignore[no-untyped-def]
+        return 1
+
+    @asset
+    def valued():  # type: ignore[no-untyped-def]
+        return MaterializeResult(value=1)
+
+    @asset
+    def nothing():  # type: ignore[no-untyped-def]
+        return None
+
+    @asset
+    def typed() -> int:
+        return 1
+
+    @multi_asset(specs=[AssetSpec("left"), AssetSpec("right")])
+    def both():  # type: ignore[no-untyped-def]
+        yield MaterializeResult(asset_key="left")
+        yield MaterializeResult(asset_key="right")
+
+    assets = [silent, told, plain, valued, nothing, typed, both]
+    assert materialize(assets, instance=instance, resources={"io_manager": watching}).success
+    assert set(by_itself) == set(keys)
+    assert {key for key, alone in by_itself.items() if not alone} == set(stored)
+    assert {key for key, alone in by_itself.items() if alone} == {"silent", "told", "left", "right"}
+
+
+def test_is_yielded(instance: DagsterInstance) -> None:
+    seen: list[tuple[str, bool]] = []
+
+    @multi_asset(specs=[AssetSpec("left"), AssetSpec("right")])
+    def both(context):  # type: ignore[no-untyped-def]
+        yield MaterializeResult(asset_key="left")
+        step = upstream.step_of(context)
+        seen.extend(
+            (name, upstream.is_yielded(step, AssetKey(name))) for name in ("left", "right", "elsewhere")
+        )
+        yield MaterializeResult(asset_key="right")
+
+    run([both], Probe(lambda c: None), instance)
+    assert seen == [("left", True), ("right", False), ("elsewhere", False)]
+
+
+def test_put_asset_metadata(instance: DagsterInstance) -> None:
+    @asset
+    def told(context) -> None:  # type: ignore[no-untyped-def]
+        step, key = upstream.step_of(context), AssetKey("told")
+        upstream.add_asset_metadata(step, key, None, {"a": 1, "b": 1})
+        upstream.put_asset_metadata(step, key, None, {"a": 2})
+
+    result = run([told], Probe(lambda c: None), instance)
+    (materialization,) = result.asset_materializations_for_node("told")
+    assert {name: one.value for name, one in materialization.metadata.items()} == {"a": 2, "b": 1}
 
 
 def test_what_a_check_loads_with(instance: DagsterInstance) -> None:

@@ -99,8 +99,8 @@ def fingerprint_value(
     return fingerprint_within(value, naive_timestamps, budget)
 
 
-def not_hashed(reason: str, row_count: int | None = None) -> Fingerprint:
-    """Return the fingerprint of something that was not hashed."""
+def not_hashed(reason: str | None, row_count: int | None = None) -> Fingerprint:
+    """Return the fingerprint of something that was not hashed; without a reason there is nothing to hash."""
     return Fingerprint(
         data_hash=None,
         schema_hash=None,

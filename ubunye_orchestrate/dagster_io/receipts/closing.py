@@ -28,7 +28,7 @@ from ubunye_orchestrate.dagster_io.receipts.assembly import build_record, with_d
 from ubunye_orchestrate.dagster_io.receipts.baseline import latest_package
 from ubunye_orchestrate.dagster_io.receipts.expectation_checks import broken_rules
 from ubunye_orchestrate.dagster_io.receipts.graphs import whole_graph
-from ubunye_orchestrate.dagster_io.receipts.ledger import LEDGER, StepEntry, StepKey
+from ubunye_orchestrate.dagster_io.receipts.ledger import LEDGER, StepEntry, StepKey, Stored
 from ubunye_orchestrate.dagster_io.receipts.leftovers import Left, left_by
 from ubunye_orchestrate.dagster_io.receipts.metadata import compact_receipt
 from ubunye_orchestrate.dagster_io.receipts.monitoring import tell_asset_ended
@@ -138,6 +138,12 @@ def _note(event: EventLogEntry, settings: Callable[[], ReceiptSettings]) -> None
         return
     if found.event_type in _STARTS:
         LEDGER.began(event.run_id, found.step_key, event.timestamp)
+    elif found.event_type is DagsterEventType.STEP_OUTPUT:
+        entry = LEDGER.newest(event.run_id, found.step_key)
+        result = found.step_output_data
+        for block in entry.blocks.values() if entry is not None else ():
+            if block.on_result is not None:
+                block.on_result(result.output_name, result.metadata)
     elif _ENDS.get(found.event_type) == "error":
         # Its function and configuration are known here and no longer when it is closed.
         step = upstream.step_being_logged()
@@ -180,6 +186,8 @@ def close_steps(
         entry = LEDGER.take(attempt.key)
         close = Closing(instance, run, entry.settings if entry else settings, warn, group_of)
         if entry is not None:
+            if attempt.outcome == "success":
+                close.add_blocks(entry, attempt, planned_of(attempt.key.step_key, log))
             close.complete(entry, attempt)
         if attempt.outcome == KILLED:
             # Another process knew what it had stored; the log knows.
@@ -261,6 +269,26 @@ class Closing:
         self._warn = warn
         self._group_of = group_of
 
+    def add_blocks(self, entry: StepEntry, attempt: Attempt, planned: Planned) -> None:
+        """Add a record of what a block of ``receipts.run`` has noted, where there is none of its asset yet.
+
+        The block failed and the asset went on; or it wrote nothing, and no IO manager of ours stored the
+        asset.
+        """
+        made = {(stored.record.package, stored.record.task_name) for stored in entry.stored}
+        for key, block in entry.blocks.items():
+            partitions = planned.partitions.get(key, [])
+            task = task_of_asset(attempt.key, key, self._group(attempt.key, key), partitions, entry.assets)
+            if (task.package, task.task_name) in made:
+                continue
+            if block.error is None:
+                why = "run.wrote was not called, and no IO manager has recorded what was stored"
+            else:
+                why = f"its block of receipts.run failed, and the asset went on ({block.error})"
+            self._warn(f"ubunye: {task.name}: {why}; its record is in the mirror, without a receipt")
+            record = self._record(task, entry, attempt, block.error)
+            entry.stored.append(Stored(record, entry.settings))
+
     def complete(self, entry: StepEntry, attempt: Attempt) -> None:
         """Give each mirrored record of the step its outcome and the step's whole time, and nothing else."""
         whole = {"step": f"Step:{entry.op}", "seconds": round(attempt.ended_at - entry.started_at, 6)}
@@ -314,21 +342,25 @@ class Closing:
             self._warn(f"ubunye: the record of {receipt.task_path} was not marked: {e}")
 
     def _error_record(self, task: Task, entry: StepEntry | None, attempt: Attempt) -> RunRecord:
-        record = build_record(
+        record = self._record(task, entry, attempt, mask_text(attempt.error or "unknown error"))
+        return with_dagster(record, step_status=attempt.outcome)
+
+    def _record(self, task: Task, entry: StepEntry | None, attempt: Attempt, error: str | None) -> RunRecord:
+        missing = [] if error is None else [step_without_hash(task.name, "output")]
+        return build_record(
             task,
             attempt.key,
             None if entry is None else whole_graph(self._instance, entry, task.key),
             self._settings,
             [
-                step_without_hash(task.name, "output"),
+                *missing,
                 *(() if entry is None else entry.left_behind.get(task.name, ())),
             ],
             job=self._run.job_name,
             started_at=attempt.started_at,
             ended_at=attempt.ended_at,
-            error=mask_text(attempt.error or "unknown error"),
+            error=error,
         )
-        return with_dagster(record, step_status=attempt.outcome)
 
     def _group(self, step: StepKey, key: AssetKey) -> str:
         known = LEDGER.group_of(step.run_id, key) or self._group_of(key)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from dagster import AssetExecutionContext, AssetKey, MetadataValue, OpExecutionContext
@@ -12,14 +11,16 @@ from dagster import AssetExecutionContext, AssetKey, MetadataValue, OpExecutionC
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.receipts import metadata as keys
-from ubunye_orchestrate.dagster_io.receipts.assembly import build_record
+from ubunye_orchestrate.dagster_io.receipts.assembly import build_record, with_dagster
 from ubunye_orchestrate.dagster_io.receipts.baseline import find_baseline
 from ubunye_orchestrate.dagster_io.receipts.expecting import check_read, check_table, not_checked, rules_of
-from ubunye_orchestrate.dagster_io.receipts.ledger import Checked, StepEntry, Stored
-from ubunye_orchestrate.dagster_io.receipts.metadata import table_metadata
+from ubunye_orchestrate.dagster_io.receipts.frame_checks import ANOTHER_FRAME, FrameChecks
+from ubunye_orchestrate.dagster_io.receipts.ledger import Block, StepEntry, Stored
+from ubunye_orchestrate.dagster_io.receipts.metadata import compact_receipt, table_metadata
 from ubunye_orchestrate.dagster_io.receipts.panel import harmless, mirror, receipt_metadata, with_baseline
 from ubunye_orchestrate.dagster_io.receipts.policies import policy_in
 from ubunye_orchestrate.dagster_io.receipts.producers import producers_of
+from ubunye_orchestrate.dagster_io.receipts.published import Published
 from ubunye_orchestrate.dagster_io.receipts.spark_evidence import note_session
 from ubunye_orchestrate.dagster_io.receipts.tasks import (
     Task,
@@ -33,18 +34,15 @@ from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.hashing.frames import native
 from ubunye_orchestrate.records.evidence import error_text
-from ubunye_orchestrate.records.model import HashScope, StepRecord
+from ubunye_orchestrate.records.model import HashScope, RunRecord, StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
 from ubunye_orchestrate.records.steps import step_of_frame
 from ubunye_orchestrate.records.store import RecordStore
-from ubunye_orchestrate.records.values import columns_in_order, inspect_value
+from ubunye_orchestrate.records.values import columns_in_order, inspect_value, not_hashed
 
 __all__ = ["ReceiptRun"]
 
 _Frame = TypeVar("_Frame")
-
-
-_ANOTHER_FRAME = "another frame"
 
 
 class _Output(NamedTuple):
@@ -53,20 +51,15 @@ class _Output(NamedTuple):
     frame: object
 
 
-class _Check(NamedTuple):
-    frame: object
-    shape: object
-    """As the frame had it when it was checked: it may have been changed in place since."""
-    checked: Checked
-
-
 class ReceiptRun:
     """One asset's receipt while the asset runs: what it read, what it wrote (``Receipts.run``).
 
     ``with receipts.run(context) as run:``, then ``run.read(name, frame)`` for each table read and
     ``run.wrote(name, frame)`` for each one stored. At the end of the block the record is mirrored and the
-    receipt stands on the asset's materialization; a block that fails leaves the record of a failure at the
-    end of the step. Nothing here fails the asset but a rule that ``run.read`` or ``run.expect`` finds broken.
+    receipt stands on the asset's materialization, with no outputs where nothing was written; where an IO
+    manager stores the asset, its record has what such a block has read. A block that fails leaves the record
+    of a failure at the end of the step, also where the asset goes on. Nothing here fails the asset but a rule
+    that ``run.read`` or ``run.expect`` finds broken, and a call of them outside of the block.
     """
 
     def __init__(
@@ -80,27 +73,37 @@ class ReceiptRun:
         self._step = upstream.step_of(context)
         self._settings = settings
         self._entry: StepEntry | None = None
-        self._task = self._task_of(asset)
+        self._key, self._task = self._task_of(asset)
         self._outputs: list[_Output] = []
-        self._checks: list[_Check] = []
+        self._checks = FrameChecks()
+        self._phase = "before"
+        self._record: RunRecord | None = None
+        self._published = Published(self._step, self._key, self._task.partitions)
 
     def __enter__(self) -> ReceiptRun:
         """Begin the block. Raises ConfigurationError where the asset has a record already, or a block."""
+        self._phase = "in"
         with harmless(self._log, "beginning a receipt"):
             self._entry = entry_of_step(self._step, self._settings, has_worked=True)
-        if self._entry is not None and self._task.key is not None:
-            self._refuse_a_second_record(self._entry, self._task.key)
-            self._entry.blocks[self._task.key] = None
+        if self._entry is not None:
+            self._refuse_a_second_record(self._entry)
+            self._entry.blocks[self._key] = Block()
             # What a block before it has checked, which failed, was not written.
             self._entry.checked.pop(self._task.name, None)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        if error is not None and self._entry is not None and self._task.key is not None:
-            self._entry.blocks[self._task.key] = error_text(error)
-        if error is None and self._outputs:
+        self._phase = "after"
+        if self._entry is None:
+            return
+        block = self._entry.blocks[self._key]
+        if error is not None:
+            block.error = error_text(error)
+            return
+        block.on_result = self._on_result
+        if self._outputs:
             with harmless(self._log, "writing the receipt"):
-                self._finish()
+                self._finish(self._entry)
 
     def read(
         self,
@@ -121,6 +124,7 @@ class ReceiptRun:
         frame is all that the upstream asset stored.
         Raises ExpectationError where it breaks a rule about this input (``on_input``) of severity ``fail``.
         """
+        self._refuse_outside("read")
         with harmless(self._log, f"noting input {name}"):
             if self._entry is not None:
                 key = AssetKey(name.split("/"))
@@ -151,7 +155,8 @@ class ReceiptRun:
         times, the record has the results of the frame that was written; where none of them was written, it
         has all, and each says ``checked: another frame``.
         """
-        rules = rules_of(self._step, self._task.key)
+        self._refuse_outside("expect")
+        rules = rules_of(self._step, self._key)
         if rules:
             try:
                 check_table(self._entry, self._task.name, rules, {None: frame}, self._log)
@@ -178,6 +183,7 @@ class ReceiptRun:
         give it the stored table, read back, with its ``source_version`` (``SparkResource.pinned``) and
         ``scope``, rather than the plan that was stored.
         """
+        self._refuse_outside("wrote")
         shown: dict[str, MetadataValue] = {}
         with harmless(self._log, f"noting output {name}"):
             step, hashed = step_of_frame(
@@ -207,11 +213,32 @@ class ReceiptRun:
         """
         return note_of_run(key_of_step(self._step), self._task, self._settings, self._task.partitions)
 
-    def _refuse_a_second_record(self, entry: StepEntry, key: AssetKey) -> None:
+    def _refuse_outside(self, call: str) -> None:
+        if self._phase != "in":
+            raise ConfigurationError(
+                f"run.{call} of {self._task.name} was called {self._phase} its block, where nothing is "
+                'recorded; expected it inside of "with receipts.run(context) as run:"'
+            )
+
+    def _on_result(self, output: str, metadata: Mapping[str, Any]) -> None:
+        """Make what was published fit the result of the asset, which comes after the block."""
+        entry = self._entry
+        if entry is None or output != upstream.output_of_asset(self._step, self._key):
+            return
+        entry.blocks[self._key].on_result = None
+        with harmless(self._log, "settling the receipt"):
+            # Where an IO manager stores the asset, it makes the record, with what was read here.
+            if self._record is None and upstream.is_stored_by_itself(self._step, output):
+                self._finish(entry)
+            if self._record is not None:
+                self._published.publish(self._with_own_version(entry, self._record), metadata)
+
+    def _refuse_a_second_record(self, entry: StepEntry) -> None:
         """Two records of one run would share a file, and the materialization would show the first one's."""
         name, expected = self._task.name, "expected one block that notes all that the asset reads and stores"
         # A block that failed has left no record: the asset may try again.
-        if key in entry.blocks and entry.blocks[key] is None:
+        block = entry.blocks.get(self._key)
+        if block is not None and block.error is None:
             raise ConfigurationError(f"receipts.run got a second block of {name} in one step; {expected}")
         if any(one.record.task_name == self._task.task_name for one in entry.stored):
             raise ConfigurationError(
@@ -222,22 +249,18 @@ class ReceiptRun:
     def _note_check(self, frame: object) -> None:
         name = self._task.name
         if self._entry is not None and name in self._entry.checked:
-            self._checks.append(_Check(frame, _shape(frame), self._entry.checked[name]))
-            self._entry.checked[name] = _together(check.checked for check in self._checks)
+            self._entry.checked[name] = self._checks.add(frame, self._entry.checked[name])
 
     def _settle_checks(self, entry: StepEntry, written: object) -> None:
-        """Keep the results of the frame that was written; else say in the others that they are of another."""
-        if not self._checks:
+        checked = self._checks.of_written(written)
+        if checked is None:
             return
-        its = [one.checked for one in self._checks if one.frame is written and one.shape == _shape(written)]
-        if not its:
-            its = [_of_another_frame(one.checked) for one in self._checks]
-            if any(one.get("checked") == _ANOTHER_FRAME for checked in its for one in checked.results):
-                self._log.warning(
-                    f"ubunye: {self._task.name}: run.expect got another frame than run.wrote, so its rules "
-                    f"were not held against what was written; their results say checked: {_ANOTHER_FRAME}"
-                )
-        entry.checked[self._task.name] = _together(its)
+        if any(one.get("checked") == ANOTHER_FRAME for one in checked.results):
+            self._log.warning(
+                f"ubunye: {self._task.name}: run.expect got another frame than run.wrote, so its rules were "
+                f"not held against what was written; their results say checked: {ANOTHER_FRAME}"
+            )
+        entry.checked[self._task.name] = checked
 
     def _note_backend(self, frame: object) -> None:
         if self._entry is None:
@@ -248,7 +271,7 @@ class ReceiptRun:
             spark_frame: Any = native(frame)
             note_session(self._entry, spark_frame.sparkSession)
 
-    def _task_of(self, asset: AssetKey | None) -> Task:
+    def _task_of(self, asset: AssetKey | None) -> tuple[AssetKey, Task]:
         assets = upstream.assets_of_step(self._step)
         made = {one.key: one for one in assets}
         if asset is None and len(made) == 1:
@@ -263,23 +286,35 @@ class ReceiptRun:
         definition, partitions = upstream.partitions_of_step(self._step)
         variables = partition_variables(definition, partitions)
         key = key_of_step(self._step)
-        return task_of_asset(key, asset, made[asset].group, partitions, assets, variables=variables)
+        task = task_of_asset(key, asset, made[asset].group, partitions, assets, variables=variables)
+        return asset, task
 
-    def _finish(self) -> None:
-        entry, task = self._entry, self._task
-        if entry is None or task.key is None:
-            return
-        if task.name not in entry.checked and (rules := rules_of(self._step, task.key)):
+    def _with_own_version(self, entry: StepEntry, record: RunRecord) -> Mapping[str, Any]:
+        """Correct the record where the result gives a data version itself; return what is to be published."""
+        given = upstream.data_version_given()
+        if given is None or given == (record.dagster or {}).get("data_version"):
+            return {}
+        corrected = with_dagster(record, data_version=given)
+        at = next(at for at, one in enumerate(entry.stored) if one.record is record)
+        entry.stored[at] = Stored(corrected, self._settings)
+        mirrored = mirror(RecordStore(self._settings.root), corrected, self._log)
+        return {keys.RECEIPT: MetadataValue.json(compact_receipt(corrected, mirrored.path))}
+
+    def _finish(self, entry: StepEntry) -> None:
+        key, task = self._key, self._task
+        if task.name not in entry.checked and (rules := rules_of(self._step, key)):
             reason = "the asset stores by itself; call run.expect(frame) before it does"
             held = {one["rule"] for one in entry.checked_inputs.get(task.name, ())}
             left = [rule for rule in rules if rule.name not in held]
             entry.checked[task.name] = not_checked(task.name, left, reason)
-        main = self._main()
-        self._settle_checks(entry, main.frame)
-        entry.backend = inspect_value(main.frame).backend or entry.backend
-        self._note_backend(main.frame)
-        # Several tables, none called as the asset is: none of their hashes is the asset's.
-        version = main.hashed.data_hash if len(self._outputs) == 1 or main.step.name == task.name else None
+        main, version = self._main(), None
+        if main is not None:
+            self._settle_checks(entry, main.frame)
+            entry.backend = inspect_value(main.frame).backend or entry.backend
+            self._note_backend(main.frame)
+            # Several tables, none called as the asset is: none of their hashes is the asset's.
+            if len(self._outputs) == 1 or main.step.name == task.name:
+                version = main.hashed.data_hash
         record = build_record(
             task,
             entry.key,
@@ -292,48 +327,30 @@ class ReceiptRun:
         )
         policy = DriftPolicy()
         with harmless(self._log, "reading the asset's policy"):
-            policy = policy_in(upstream.metadata_in_step(self._step, task.key), task.key) or policy
+            policy = policy_in(upstream.metadata_in_step(self._step, key), key) or policy
         baseline = find_baseline(
-            self._step.instance, task.key, task.partitions, self._settings.profile, policy.baseline
+            self._step.instance, key, task.partitions, self._settings.profile, policy.baseline
         )
         record = with_baseline(record, baseline)
         mirrored = mirror(RecordStore(self._settings.root), record, self._log)
-        shown = receipt_metadata(
-            record, baseline, mirrored, main.hashed, columns_in_order(main.frame), policy, self._log
-        )
+        hashed = not_hashed(None) if main is None else main.hashed
+        columns = () if main is None else columns_in_order(main.frame)
+        shown = receipt_metadata(record, baseline, mirrored, hashed, columns, policy, self._log)
         if version is not None:
-            upstream.set_data_version(self._step, task.key, version)
-        # Dagster lets these win over what the asset returns; so only ours, which nobody else gives.
-        ours = {name: value for name, value in shown.items() if name.startswith("ubunye/")}
-        for partition in task.partitions or (None,):
-            upstream.add_asset_metadata(self._step, task.key, partition, ours)
+            upstream.set_data_version(self._step, key, version)
+        if upstream.is_yielded(self._step, key):
+            self._log.warning(
+                f"ubunye: {task.name} was yielded inside its block of receipts.run, so its materialization "
+                "has no receipt; expected the yield after the block"
+            )
+        # The standard keys are the asset's to return: its own may say more.
+        self._published.publish({name: one for name, one in shown.items() if name.startswith("ubunye/")})
         entry.stored.append(Stored(record, self._settings))
+        self._record = record
+        # The ledger keeps this block until the run is over; frames are let go.
+        self._outputs = []
 
-    def _main(self) -> _Output:
+    def _main(self) -> _Output | None:
         """Return the output that is the asset's own table: the one called as the asset is, else the first."""
         named = [output for output in self._outputs if output.step.name == self._task.name]
-        return (named or self._outputs)[0]
-
-
-def _shape(frame: object) -> object:
-    """Return what shows at a glance that a table in memory was changed; None for anything else."""
-    if inspect_value(frame).nature != "whole":
-        return None
-    table: Any = frame
-    return len(table), columns_in_order(frame)
-
-
-def _together(several: Iterable[Checked]) -> Checked:
-    found = list(several)
-    results = [one for checked in found for one in checked.results]
-    distinct = [one for at, one in enumerate(results) if one not in results[:at]]
-    return Checked(tuple(distinct), sum(checked.seconds for checked in found))
-
-
-def _of_another_frame(checked: Checked) -> Checked:
-    """Say so in each result but those of inputs, and of a plan: that already says that rows may differ."""
-    marked = (
-        one if one.get("side") or one.get("checked") else {**one, "checked": _ANOTHER_FRAME}
-        for one in checked.results
-    )
-    return replace(checked, results=tuple(marked))
+        return next(iter(named or self._outputs), None)

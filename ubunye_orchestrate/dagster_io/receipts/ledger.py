@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,7 +22,7 @@ from ubunye_orchestrate.expectations.rules import Rule
 from ubunye_orchestrate.records.model import RunRecord, StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
 
-__all__ = ["LEDGER", "MAX_STEPS", "Checked", "Ledger", "StepEntry", "StepKey", "Stored"]
+__all__ = ["LEDGER", "MAX_STEPS", "Block", "Checked", "Ledger", "StepEntry", "StepKey", "Stored"]
 
 MAX_STEPS = 1_000
 _MAX_RUNS = 200
@@ -53,6 +53,16 @@ class Checked:
     results: tuple[dict[str, Any], ...]
     """As ``RunRecord.expectations``."""
     seconds: float
+
+
+@dataclass
+class Block:
+    """A block of ``receipts.run`` in an asset."""
+
+    error: str | None = None
+    """What ended it, as a record has it; None while it runs and when it ended well."""
+    on_result: Callable[[str, Mapping[str, Any]], None] | None = None
+    """Called with the name and the metadata of each output of the step that comes once the block is over."""
 
 
 @dataclass
@@ -96,9 +106,8 @@ class StepEntry:
     """What inputs hold in all, by the name that a rule calls them; a text says why it is not known."""
     rules: Mapping[str, tuple[Rule, ...]] | None = None
     """The rules of what the step makes, by the name of its record; None until they are asked for."""
-    blocks: dict[AssetKey, str | None] = field(default_factory=dict)
-    """The assets that have a block of ``receipts.run``, with the error that ended it, as a record has it;
-    None while it runs and when it ended well."""
+    blocks: dict[AssetKey, Block] = field(default_factory=dict)
+    """Of the assets that record themselves (``receipts.run``)."""
     checked: dict[str, Checked] = field(default_factory=dict)
     """By the asset's name, or the output's."""
     checked_inputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -124,6 +133,13 @@ class Ledger:
         """Return the step's entry; None when no IO manager of ours was used in it, or it is over."""
         with self._lock:
             return self._steps.get(key)
+
+    def newest(self, run_id: str, step_key: str) -> StepEntry | None:
+        """Return the entry of the step's newest try; None as for ``get``."""
+        with self._lock:
+            found = (key for key in reversed(self._steps) if key[:2] == (run_id, step_key))
+            key = next(found, None)
+            return None if key is None else self._steps[key]
 
     def add(self, entry: StepEntry, groups: Mapping[AssetKey, str]) -> StepEntry:
         """Add a step, with the groups of all assets of its run's job; return the entry that counts."""

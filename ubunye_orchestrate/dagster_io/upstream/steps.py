@@ -19,6 +19,7 @@ from dagster import (
     DataVersion,
     InputContext,
     OpExecutionContext,
+    Output,
     OutputContext,
     PartitionKeyRange,
     PartitionsDefinition,
@@ -26,7 +27,9 @@ from dagster import (
     build_output_context,
 )
 from dagster._core.definitions.partitions.context import partition_loading_context
+from dagster._core.definitions.utils import NoValueSentinel
 from dagster._core.execution.context.system import StepExecutionContext
+from dagster._core.execution.plan import execute_step
 from dagster._core.execution.plan.handle import ResolvedFromDynamicStepHandle, StepHandle
 from dagster._core.types.dagster_type import resolve_dagster_type
 
@@ -43,6 +46,8 @@ __all__ = [
     "context_to_load",
     "graphs_of_step",
     "instance_of",
+    "is_stored_by_itself",
+    "is_yielded",
     "makes_checks_only",
     "mapping_of",
     "materialization_at_start",
@@ -51,9 +56,11 @@ __all__ = [
     "node_of",
     "node_of_step_key",
     "op_config",
+    "output_of_asset",
     "partitions_from",
     "partitions_in_step",
     "partitions_of_step",
+    "put_asset_metadata",
     "set_data_version",
     "step_being_logged",
     "step_context",
@@ -129,6 +136,36 @@ def step_being_logged() -> StepContext | None:
 def makes_checks_only(step: StepContext) -> bool:
     """Tell whether a step runs asset checks and makes nothing itself."""
     return step.assets_def is not None and not step.assets_def.keys
+
+
+def output_of_asset(step: StepContext, key: AssetKey) -> str | None:
+    """Return the name of the step's output that an asset is; None where the step does not make it."""
+    key_of = step.job_def.asset_layer.get_asset_key_for_node_output
+    return next((name for name in step_outputs(step) if key_of(step.node_handle, name) == key), None)
+
+
+def is_stored_by_itself(step: StepContext, output: str) -> bool:
+    """Tell, while the event of an output is logged, whether Dagster will call no IO manager for it.
+
+    It calls none for an output that is declared empty, nor for the result without a value of an asset that
+    declares no type.
+    """
+    kind = step.op_def.output_def_named(output).dagster_type
+    if kind.is_nothing or not kind.is_any:
+        return bool(kind.is_nothing)
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        given = frame.f_locals.get("output")
+        if isinstance(given, Output):
+            return isinstance(given, execute_step.AssetResultOutput) and given.value is NoValueSentinel
+        frame = frame.f_back
+    return False
+
+
+def is_yielded(step: StepContext, key: AssetKey) -> bool:
+    """Tell whether the step has given the result of an asset to Dagster already."""
+    output = output_of_asset(step, key)
+    return output is not None and step.has_seen_output(output)
 
 
 def partitions_of_step(step: StepContext) -> tuple[PartitionsDefinition | None, tuple[str, ...]]:
@@ -310,6 +347,13 @@ def add_asset_metadata(
         asset_key=key,
         partition_key=partition,
     )
+
+
+def put_asset_metadata(
+    step: StepContext, key: AssetKey, partition: str | None, metadata: Mapping[str, Any]
+) -> None:
+    """Add metadata to the materialization of an asset, or of one partition, over what stands there."""
+    step.add_asset_metadata(metadata, asset_key=key, partition_key=partition)
 
 
 def compute_function(step: StepContext) -> Callable[..., Any] | None:
