@@ -553,6 +553,44 @@ class TestMetadata:
         assert "ubunye/data_hash" not in metadata
 
 
+class TestNamesThatDifferOnlyInCase:
+    @pytest.fixture
+    def assets(self) -> list[Any]:
+        @asset(name="Table", group_name="g")
+        def upper() -> pd.DataFrame:
+            return pd.DataFrame({"x": [1]})
+
+        @asset(name="table", group_name="g")
+        def lower() -> pd.DataFrame:
+            return pd.DataFrame({"x": [1, 2]})
+
+        return [upper, lower]
+
+    def test_they_never_share_a_folder(self, assets: list[Any], project: Project) -> None:
+        project.run(assets, with_receipts(InMemoryIOManager(), project.receipts))
+        for key, rows in (("Table", 1), ("table", 2)):
+            (record,) = project.mirrored(key, "g")
+            assert (record.task_name, record.outputs[0].row_count) == (key, rows)
+            assert project.metadata(key)["ubunye/record_path"].endswith(f"/g/{key}/{record.run_id}.json")
+
+    def test_where_the_disk_takes_both_for_one_the_second_is_refused_and_kept_in_the_event(
+        self, assets: list[Any], project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("ubunye_orchestrate.records.folders._ignores_case", lambda folder: True)
+        ran = project.run(assets, with_receipts(InMemoryIOManager(), project.receipts))
+        assert ran.success
+        shown = {key: project.metadata(key) for key in ("Table", "table")}
+        (kept,) = [key for key in shown if "ubunye/record_path" in shown[key]]
+        (other,) = set(shown) - {kept}
+        assert (
+            f"{other!r} and {kept!r} are one name on this file system" in shown[other]["ubunye/mirror_error"]
+        )
+        assert [record.task_name for record in project.mirrored(kept, "g")] == [kept]
+        assert project.mirrored(other, "g") == []
+        for key, rows in (("Table", 1), ("table", 2)):
+            assert project.receipt(key).outputs[0].row_count == rows
+
+
 class TestMirrorOutOfReach:
     @pytest.fixture(params=["a file in the way", "no such store"])
     def root(self, request: pytest.FixtureRequest, tmp_path: Path) -> str:
