@@ -101,13 +101,18 @@ def _with_texts_of_floats(
 
     It is computed only where it is used.
     """
-    rows = placed(frame, columns)
     floats = [column for column in columns if column.type.kind in FLOATS]
     if catalyst is None or not floats:
-        return rows, columns
-    texts = {column: f"text_of_{column.place}" for column in floats}
-    added = (catalyst.shortest_text(column.place).alias(text) for column, text in texts.items())
-    return rows.select("*", *added), [replace(c, shortest_text=texts.get(c)) for c in columns]
+        return placed(frame, columns), columns
+    with_texts = [replace(c, shortest_text=f"text_of_{c.place}") if c in floats else c for c in columns]
+    if can_be_named([column.name for column in columns]):
+        names = {column: f"`{column.name}`" for column in columns}
+        rows, all_columns = frame, [catalyst.sql(name).alias(c.place) for c, name in names.items()]
+    else:
+        names = {column: column.place for column in columns}
+        rows, all_columns = placed(frame, columns), ["*"]
+    texts = (catalyst.shortest_text(names[c]).alias(f"text_of_{c.place}") for c in floats)
+    return rows.select(*all_columns, *texts), with_texts
 
 
 _Check = Callable[[str, SparkType], "str | None"]

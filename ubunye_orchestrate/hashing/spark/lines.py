@@ -15,6 +15,7 @@ from ubunye_orchestrate.hashing.spark.values import (
     TIMES,
     ValueTexts,
     may_hold_unsafe_float,
+    one_may_be_unsafe,
     without_last,
 )
 
@@ -104,7 +105,12 @@ def line_of(columns: list[Column], writer: JsonWriter) -> Line:
 
 
 def _may_be_unsafe(columns: list[Column]) -> str:
-    conditions = [may_hold_unsafe_float(column.accessible, column.accessible_type) for column in columns]
+    flat = {kind: [c.accessible for c in columns if c.type.kind == kind] for kind in FLOATS}
+    nested = [c for c in columns if c.type.kind not in FLOATS]
+    conditions = [
+        *(one_may_be_unsafe(xs, kind) for kind, xs in flat.items() if xs),
+        *(may_hold_unsafe_float(c.accessible, c.accessible_type) for c in nested),
+    ]
     return any_known(conditions) or "false"
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "ValueTexts",
     "field_accesses",
     "may_hold_unsafe_float",
+    "one_may_be_unsafe",
     "positive_zero",
     "without_last",
 ]
@@ -99,7 +100,7 @@ class ValueTexts:
         if t.kind in FLOATS:
             in_quotes = concat(literal('"'), f"cast({x} as string)", literal('"'))
             finite = f"abs({x}) <= {_LARGEST[t.kind]}"  # NaN is greater than every number
-            return case((finite, self._number_text(x, t, anew)), otherwise=in_quotes)
+            return case((finite, anew or self._number_text(x, t)), otherwise=in_quotes)
         if not t.holds(*FLOATS):
             return self._text_of_json_writer(x, t)
         if t.kind == "list":
@@ -140,11 +141,11 @@ class ValueTexts:
             return concat(literal('"'), self._number_text(positive_zero(x, t), t), literal('"'))
         return f"substring({without_last(json_text(f'map({x}, 0)'), ':0}')}, 2)"
 
-    def _number_text(self, x: str, t: SparkType, anew: str | None = None) -> str:
+    def _number_text(self, x: str, t: SparkType) -> str:
         # The bits, and the text of the double of equal value: on every JVM it reads back to that double.
         as_double = f"cast(cast({x} as double) as string)"
         marked = concat(literal(MARK + t.kind[-2:]), as_double, literal(MARK))
-        return case((_is_unsafe(x, t), anew or marked), otherwise=f"cast({x} as string)")
+        return case((_is_unsafe(x, t), marked), otherwise=f"cast({x} as string)")
 
     def _variable(self) -> str:
         return f"v{next(self._variables)}"
@@ -163,6 +164,17 @@ def may_hold_unsafe_float(x: str, t: SparkType) -> str | None:
         parts = zip((f"map_{part}({x})" for part in ("keys", "values")), t.inside, strict=True)
         return any_known(_list_may_hold_unsafe_float(part, item) for part, item in parts)
     return any_known(map(may_hold_unsafe_float, field_accesses(x, t), t.inside))
+
+
+def one_may_be_unsafe(xs: list[str], kind: str) -> str:
+    """Return whether one of some floats of a kind may be one that a JVM before 19 writes wrong.
+
+    Never false or null where one is; true for those that are not finite. Said of all at once, since a JVM
+    does not compile a method of more than 8,000 bytes, and that is what a condition of each soon comes to.
+    """
+    sizes = ", ".join(f"if({x} = 0, 1D, abs({x}))" for x in xs)
+    least, greatest = (f"least({sizes})", f"greatest({sizes})") if len(xs) > 1 else (sizes, sizes)
+    return f"{least} < {_SAFE_FROM[kind]} or {greatest} >= {_SAFE_BELOW[kind]}"
 
 
 def _list_may_hold_unsafe_float(x: str, item: SparkType) -> str | None:
