@@ -128,6 +128,8 @@ def spark(spark_jdk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture(scope="session")
 def connect_address(spark: SparkSession) -> Iterator[str]:
     """Where a Connect server in the JVM of the tests' Spark listens, on loopback."""
+    if spark.version < "4":
+        pytest.skip("pyspark brings the server of Spark Connect from 4.0 on")
     jvm = spark._jvm
     settings = jvm.org.apache.spark.SparkEnv.get().conf()
     settings.set("spark.connect.grpc.binding.address", "127.0.0.1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dagster import Definitions, asset
 
+from tests.jvm import DELTA_ARTIFACTS
 from ubunye_orchestrate.dagster_io.receipts.delta_evidence import note_of_commit
 from ubunye_orchestrate.dagster_io.storage.spark_io_manager import SparkIOManager
 from ubunye_orchestrate.dagster_io.storage.spark_session import SparkResource, delta_coordinates
@@ -24,11 +26,11 @@ if TYPE_CHECKING:
 
 @pytest.mark.spark
 def test_a_session_that_is_there_is_taken_as_it_is(spark: SparkSession) -> None:
-    before = dict(spark.conf.getAll)
+    before = spark.sql("set").collect()
     assert SparkResource(conf={}, delta=True).session.sparkContext is spark.sparkContext
     assert SparkResource.of(spark).session is spark
     assert SparkResource.of(lambda: spark).session is spark
-    assert dict(spark.conf.getAll) == before
+    assert spark.sql("set").collect() == before
 
 
 @pytest.mark.spark
@@ -127,10 +129,11 @@ def started(arguments: str, **environment: str) -> str:
 
 
 def test_a_spark_without_java_says_what_to_install(tmp_path: Path) -> None:
-    pytest.importorskip("pyspark")
+    pyspark = pytest.importorskip("pyspark")
+    java = "17 or newer" if pyspark.__version__ >= "4" else "8, 11 or 17"
     said = started("", JAVA_HOME=str(tmp_path))
     assert said.startswith("ConfigurationError Spark ")
-    assert f"found no Java that it can start (JAVA_HOME is {tmp_path}); expected Java 17 or newer" in said
+    assert f"found no Java that it can start (JAVA_HOME is {tmp_path}); expected Java {java}" in said
 
 
 def test_an_address_that_is_none_is_named() -> None:
@@ -166,3 +169,44 @@ def test_a_spark_without_the_jars_of_delta_says_which_it_needs(spark_jdk: Path) 
     assert first == "UTC ubunye-orchestrate", done.stderr
     assert said.startswith(f"StorageError this Spark ({pyspark.__version__}) has no Delta: ")
     assert f'packages=["{delta_coordinates(pyspark.__version__)}"]' in said
+
+
+BY_COORDINATES = """
+import sys
+from ubunye_orchestrate import SparkResource, fingerprint
+ivy, coordinates, table = sys.argv[1:]
+quiet = {"spark.ui.enabled": False, "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+quick = {"spark.databricks.delta.snapshotPartitions": 1, "spark.sql.shuffle.partitions": 1}
+hadoop = ["org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime"]  # large, and there
+# A folder of its own: nothing is there before.
+conf = {**quiet, **quick, "spark.jars.excludes": ",".join(hadoop), "spark.jars.ivy": ivy}
+spark = SparkResource(master="local[1]", packages=[coordinates], conf=conf)
+spark.session.range(3).write.format("delta").save(table)
+print(spark.pinned(table).version["operation"], fingerprint(spark.pinned(table).frame).row_count)
+"""
+
+
+@pytest.mark.spark
+def test_packages_are_fetched_by_their_coordinates(spark_jdk: Path, tmp_path: Path) -> None:
+    import pyspark
+
+    major_and_minor = ".".join(pyspark.__version__.split(".")[:2])
+    coordinates = f"io.delta:{DELTA_ARTIFACTS[major_and_minor]}"
+    folders = [str(tmp_path / "ivy"), coordinates, str(tmp_path / "table")]
+    done = subprocess.run(
+        [sys.executable, "-c", BY_COORDINATES, *folders],
+        capture_output=True,
+        text=True,
+        # Ivy trusts Maven's folder at home, which may have a package's description without its jar.
+        env={
+            "PATH": "/usr/bin:/bin",
+            "JAVA_HOME": str(spark_jdk),
+            "JAVA_TOOL_OPTIONS": f"-Duser.home={tmp_path}",
+        },
+        timeout=240,
+    )
+    if "packages cannot be fetched" in done.stderr and os.environ.get("UBUNYE_REQUIRE_JVM") != "1":
+        pytest.skip("no Maven repository can be reached")
+    assert done.stdout.split() == ["WRITE", "3"], done.stderr[-3000:]
+    fetched = {file.name for file in (tmp_path / "ivy" / "jars").iterdir()}
+    assert f"{coordinates.replace(':', '_', 1).replace(':', '-')}.jar" in fetched

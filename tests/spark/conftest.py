@@ -18,8 +18,6 @@ NewSession = Callable[..., Any]
 def new_session(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[NewSession]:
     """Make sessions of one kind with settings of their own."""
     if request.param == "connect":
-        if spark.version < "4":
-            pytest.skip("pyspark brings the server of Spark Connect from 4.0 on")
         address: str = request.getfixturevalue("connect_address")
     opened: list[Any] = []
 

@@ -107,7 +107,7 @@ def _function(function: Callable[[int], Any], returns: str) -> Any:
     return udf(function, returns, useArrow=False)
 
 
-def _killing(session: SparkSession, path: str, *, attempts: int) -> DataFrame:
+def killing(session: SparkSession, path: str, *, attempts: int) -> DataFrame:
     """Return the table; its first tasks kill the executor that runs them, that often."""
 
     def kill(partition: int) -> int:
@@ -126,11 +126,11 @@ def _killing(session: SparkSession, path: str, *, attempts: int) -> DataFrame:
 
 
 def _executor_lost_once(session: SparkSession, path: str) -> dict[str, Any]:
-    return _said(_killing(session, path, attempts=1))
+    return _said(killing(session, path, attempts=1))
 
 
 def _executors_lost(session: SparkSession, path: str) -> dict[str, Any]:
-    return _said(_killing(session, path, attempts=99))
+    return _said(killing(session, path, attempts=99))
 
 
 def _driver_lost(session: SparkSession, path: str) -> dict[str, Any]:
