@@ -3,6 +3,7 @@
 # Without "from __future__ import annotations": Dagster looks at the class that annotates a resource.
 import contextlib
 import gc
+import pathlib
 import weakref
 from typing import Any
 
@@ -436,6 +437,22 @@ def test_inputs_are_not_hashed_when_that_is_off(project: Project) -> None:
     receipts = Receipts(root=str(project.root), hash_inputs=False)
     materialize([reads], instance=project.instance, resources={"receipts": receipts})
     assert project.receipt("reads").inputs[0].hash_error == "not hashed: hash_inputs is off"
+
+
+def test_a_location_may_be_a_path_and_a_version_hold_what_no_record_can(project: Project) -> None:
+    @asset
+    def table(context: AssetExecutionContext, receipts: Receipts) -> None:
+        with receipts.run(context) as run:
+            run.read("orders", ORDERS, location=pathlib.Path("/data/orders"))
+            run.wrote("table", ORDERS, source_version={"kind": "delta", "version": 3, "by": object()})
+
+    assert run(project, [table]).success
+    (record,) = project.mirrored("table")
+    assert record.inputs[0].location == "/data/orders"
+    version = record.outputs[0].source_version
+    assert version is not None
+    assert (version["kind"], version["version"]) == ("delta", 3)
+    assert set(version) == {"kind", "version", "left_out"}
 
 
 def test_a_fault_of_ours_does_not_fail_the_asset(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -342,6 +343,153 @@ def test_an_end_without_a_start_is_logged(
     with caplog.at_level(logging.WARNING):
         recorder.task_end(context=object(), config={}, outputs=None, status="success", duration_sec=0)
     assert "had not started" in caplog.text
+
+
+def test_what_is_read_twice_under_one_name_is_in_the_record_twice(recorder: LineageRecorder) -> None:
+    with recorder.run("t") as run:
+        for rows in (1, 2):
+            run.read("orders", FRAME.head(rows))
+            run.wrote("out", FRAME.head(rows))
+    assert run.record is not None
+    assert [(step.name, step.row_count) for step in run.record.inputs] == [("orders", 1), ("orders", 2)]
+    assert [(step.name, step.row_count) for step in run.record.outputs] == [("out", 1), ("out", 2)]
+
+
+def test_a_run_of_the_same_id_is_another_try_of_it(tmp_path: Path) -> None:
+    expected = ["r-1", "r-1.retry-1", "r-1.retry-2"]
+    for rows, run_id in enumerate(expected):
+        # The first one's record is found by another recorder too.
+        recorder = LineageRecorder(root=str(tmp_path), usecase="shop", package="sales")
+        with recorder.run("t", run_id="r-1") as run:
+            run.wrote("out", FRAME.head(rows))
+        assert run.run_id == run_id
+        with recorder.run("another task", run_id="r-1") as other:
+            pass
+    assert other.run_id == expected[-1]
+    found = recorder.store.list_runs("shop", "sales", "t")
+    assert sorted((one.run_id, one.outputs[0].row_count) for one in found) == [
+        (run_id, rows) for rows, run_id in enumerate(expected)
+    ]
+
+
+def test_runs_of_the_same_id_that_are_open_together_are_two(recorder: LineageRecorder) -> None:
+    with recorder.run("t", run_id="r") as first, recorder.run("t", run_id="r") as second:
+        pass
+    assert [first.run_id, second.run_id] == ["r", "r.retry-1"]
+    with recorder.run("t", run_id="r", partition_keys=["p"]) as third:
+        pass
+    assert third.run_id == "r--p"
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"partition_keys": "abc"}, r"partition_keys got 'abc'; expected a list of texts: \['abc'\]"),
+        ({"partition_keys": [date(2024, 1, 1)]}, "partition_keys got .*date"),
+        ({"version": 3}, "version got 3; expected a text: '3'"),
+        ({"run_id": 7}, "run_id got 7; expected a text: '7'"),
+        ({"model": "other"}, "model got 'other'; expected 'etl' or 'ml'"),
+        ({"config": ["geheim"]}, "config got a list; expected a dict"),
+        ({"function": "double"}, "function got 'double'; expected a function"),
+    ],
+)
+def test_what_a_record_cannot_hold_is_refused_before_the_run(
+    recorder: LineageRecorder, given: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        recorder.run("t", **given)
+
+
+@pytest.mark.parametrize("task", [5, ["a", 5], [], ""])
+def test_what_is_no_task_is_refused(recorder: LineageRecorder, task: Any) -> None:
+    with pytest.raises(ConfigurationError, match="task got"):
+        recorder.run(task)
+
+
+def test_a_value_that_a_record_cannot_hold_does_not_cost_the_record(
+    recorder: LineageRecorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    with recorder.run("t", variables={"mode": "full"}) as run:
+        run.variables["spark"] = object()
+        run.expectations.append({"rule": "few", "passed": True, "limit": float("nan"), "frame": FRAME})
+        run.expectations.append("few rows")  # type: ignore[arg-type]
+        run.timings.append({"step": "read", "seconds": 0.5, "by": object()})
+    assert run.path is not None
+    record = recorder.store.load("shop", "sales", "t", run.run_id)
+    assert record.variables == {"mode": "full"}
+    few, odd = record.expectations
+    assert (few["rule"], few["passed"]) == ("few", True)
+    assert set(few) == {"rule", "passed", "left_out"}
+    assert [text.split(" is ")[0] for text in few["left_out"]] == [
+        "expectations, limit",
+        "expectations, frame",
+    ]
+    assert odd == {"left_out": ["expectations has a builtins.str in place of a mapping"]}
+    assert record.timings[0]["seconds"] == 0.5
+    assert set(record.timings[0]) == {"step", "seconds", "left_out"}
+    assert "variables, spark is a builtins.object" in caplog.text
+    assert "expectations, frame is a pandas" in caplog.text
+
+
+def test_an_engines_own_values_do_not_cost_the_record(recorder: LineageRecorder) -> None:
+    context = EngineContext(
+        run_id="r-1", profile="DEV", task_name="t", variables={"mode": "DEV", "day": date(2024, 1, 1)}
+    )
+    recorder.task_start(context=context, config={})
+    recorder.task_end(
+        context=context,
+        config={},
+        outputs={"out": FRAME},
+        status="error",
+        duration_sec=1.0,
+        inputs={"in": object()},
+        expectations=[{"rule": "r", "passed": True, "bad": object()}],
+        error=ValueError("password=x1"),  # type: ignore[arg-type]
+    )
+    record = recorder.store.load("shop", "sales", "t", "r-1")
+    assert record.variables == {"mode": "DEV"}
+    assert record.expectations[0]["passed"] is True
+    assert record.error == "password=***"
+
+
+def test_an_engine_may_run_several_tasks_of_one_run_at_once(recorder: LineageRecorder) -> None:
+    contexts = [EngineContext(run_id="r-1", profile="DEV", task_name=name) for name in ("a", "b")]
+    for context in contexts:
+        recorder.task_start(context=context, config={})
+    for context in contexts:
+        recorder.task_end(context=context, config={}, outputs={}, status="success", duration_sec=1.0)
+    assert [recorder.store.run_ids("shop", "sales", name) for name in ("a", "b")] == [["r-1"], ["r-1"]]
+
+
+def test_a_location_may_be_a_path_and_no_name_reaches_the_run(recorder: LineageRecorder) -> None:
+    odd: Any = 5
+    with recorder.run("t") as run:
+        run.read("a", FRAME, location=Path("/data/a"))
+        run.read(odd, FRAME, format=odd)
+        run.wrote("b", FRAME, scope=odd)
+    assert run.record is not None
+    assert [step.location for step in run.record.inputs] == ["/data/a", None]
+    assert [step.data_hash for step in run.record.inputs] == [fingerprint(FRAME).data_hash] * 2
+    assert [(step.name, step.format) for step in run.record.inputs] == [("a", None), ("5", "5")]
+    assert run.path is not None
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("call", ["read", "wrote"])
+def test_what_is_noted_outside_of_the_run_is_refused(recorder: LineageRecorder, call: str, when: str) -> None:
+    run = recorder.run("t")
+    if when == "after":
+        with run:
+            pass
+    with pytest.raises(ConfigurationError, match=f"run.{call} of t was called {when} its block"):
+        getattr(run, call)("x", FRAME)
+
+
+def test_a_run_is_entered_once(recorder: LineageRecorder) -> None:
+    with recorder.run("t") as run:
+        pass
+    with pytest.raises(ConfigurationError, match="a run of t was entered a second time"), run:
+        pass
 
 
 def test_closing_twice_changes_nothing(recorder: LineageRecorder) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from ubunye_orchestrate.errors import InvalidRecordError
@@ -12,7 +13,7 @@ from ubunye_orchestrate.foreign import is_foreign, said
 from ubunye_orchestrate.masking import mask_config, mask_text
 from ubunye_orchestrate.records.codec import refuse_foreign_values
 
-__all__ = ["LONGEST_ERROR", "config_hash", "error_text"]
+__all__ = ["LONGEST_ERROR", "config_hash", "error_text", "held_by_a_record", "split_foreign"]
 
 LONGEST_ERROR = 20_000
 """Characters of an exception's message that are kept."""
@@ -34,6 +35,34 @@ def config_hash(config: Any) -> str | None:
         return None
     text = json.dumps(masked, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def held_by_a_record(entry: Any, where: str) -> dict[str, Any]:
+    """Return an entry of the user's as a record can hold it: what it cannot is named in ``left_out``.
+
+    ``where`` is how messages name the entry. Nothing is put in the place of a value.
+    """
+    held, left_out = split_foreign(entry, where)
+    return {**held, "left_out": left_out} if left_out else held
+
+
+def split_foreign(entry: Any, where: str) -> tuple[dict[str, Any], list[str]]:
+    """Return those values of a mapping that a record can hold, and why it cannot hold the others; logged."""
+    held: dict[str, Any] = {}
+    left_out: list[str] = []
+    if not isinstance(entry, Mapping):
+        kind = f"{type(entry).__module__}.{type(entry).__qualname__}"
+        entry, left_out = {}, [f"{where} has a {kind} in place of a mapping"]
+    for name, value in entry.items():
+        try:
+            refuse_foreign_values({name: value}, where)
+        except InvalidRecordError as e:
+            left_out.append(str(e))
+        else:
+            held[name] = value
+    for problem in left_out:
+        _logger.warning("Left out of the record: %s", problem)
+    return held, left_out
 
 
 def error_text(error: BaseException) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
+import os
 import time
 import uuid
 import warnings
@@ -12,12 +14,12 @@ from datetime import datetime, timezone
 from types import TracebackType
 from typing import Any, TypeVar
 
-from ubunye_orchestrate.errors import ConfigurationError, InvalidRecordError
+from ubunye_orchestrate.errors import ConfigurationError, RecordError, RecordNotFoundError, StoreError
 from ubunye_orchestrate.masking import mask_text, mask_variables
+from ubunye_orchestrate.records.arguments import refuse_arguments
 from ubunye_orchestrate.records.assembly import assemble_record
 from ubunye_orchestrate.records.code import CodeEvidence, code_evidence
-from ubunye_orchestrate.records.codec import refuse_foreign_values
-from ubunye_orchestrate.records.evidence import config_hash, error_text
+from ubunye_orchestrate.records.evidence import config_hash, error_text, held_by_a_record, split_foreign
 from ubunye_orchestrate.records.model import HashScope, RunRecord, StepRecord
 from ubunye_orchestrate.records.monitors import Monitor, kept_from_the_run, tell_end, tell_start
 from ubunye_orchestrate.records.paths import is_safe_part, safe_part, stored_run_id, task_name_for_asset
@@ -84,7 +86,8 @@ class LineageRecorder:
         self.package = package if is_safe_part(package) else safe_part(package)
         self.store = RecordStore(self.settings.root)
         self._monitors = tuple(monitors)
-        self._started: dict[str, RecordedRun] = {}
+        self._started: dict[tuple[str, str], RecordedRun] = {}
+        self._taken: set[tuple[str, str]] = set()
 
     def run(
         self,
@@ -101,20 +104,28 @@ class LineageRecorder:
         """Return a run, to be entered with ``with``; its record is written when it is left.
 
         ``task`` is a task's name, or an asset key as a list or with slashes. ``function`` is what does the
-        work: without it the record has no evidence of the code. ``run_id`` is a new one unless given.
-        Raises ConfigurationError for a variable that a record cannot hold.
+        work: without it the record has no evidence of the code. ``run_id`` is a new one unless given; a
+        second run of the same task and id is another try of it (``<run id>.retry-1``). Raises
+        ConfigurationError for what a record cannot hold.
         """
-        try:
-            refuse_foreign_values(mask_variables(variables or {}), "variables")
-        except InvalidRecordError as e:
-            raise ConfigurationError(str(e)) from e
+        refuse_arguments(
+            task=task,
+            run_id=run_id,
+            partition_keys=partition_keys,
+            function=function,
+            config=config,
+            variables=variables,
+            version=version,
+            model=model,
+        )
+        task_name = _task_name(task)
         return RecordedRun(
             self.settings,
             self.store,
             self._monitors,
             package=self.package,
-            task_name=_task_name(task),
-            run_id=stored_run_id(run_id or str(uuid.uuid4()), partition_keys),
+            task_name=task_name,
+            run_id=self._free_run_id(task_name, run_id, partition_keys),
             function=function,
             config=config or {},
             variables=variables or {},
@@ -122,16 +133,33 @@ class LineageRecorder:
             model=model,
         )
 
+    def _free_run_id(self, task_name: str, run_id: str | None, partition_keys: Sequence[str]) -> str:
+        """Return the record's run id: of the first try of the run that has no record yet."""
+        if not run_id:
+            return stored_run_id(str(uuid.uuid4()), partition_keys)
+        tries = (stored_run_id(run_id, partition_keys, attempt) for attempt in itertools.count())
+        free = next(one for one in tries if not self._is_taken(task_name, one))
+        self._taken.add((task_name, free))
+        return free
+
+    def _is_taken(self, task_name: str, run_id: str) -> bool:
+        if (task_name, run_id) in self._taken:
+            return True
+        try:
+            self.store.load(self.settings.usecase, self.package, task_name, run_id)
+        except (RecordNotFoundError, StoreError):
+            return False
+        except RecordError:
+            return True
+        return True
+
     def task_start(self, *, context: Any, config: dict[str, Any]) -> None:
         """Begin the record of a run that an engine runs; ``context`` has ``run_id`` and ``task_name``."""
         with kept_from_the_run("task_start"):
-            run = self.run(
-                str(getattr(context, "task_name", None) or "task"),
-                run_id=getattr(context, "run_id", None),
-                config=config,
-                variables=getattr(context, "variables", None),
-            )
-            self._started[str(getattr(context, "run_id", ""))] = run.__enter__()
+            task, run_id = _named_by(context)
+            variables, _ = split_foreign(getattr(context, "variables", None) or {}, "variables")
+            run = self.run(task, run_id=run_id or None, config=config, variables=variables)
+            self._started[task, run_id] = run.__enter__()
 
     def task_end(
         self,
@@ -148,21 +176,22 @@ class LineageRecorder:
         **later: Any,
     ) -> None:
         """Write the record of a run that ``task_start`` began, with the frames that were read and written."""
-        run = self._started.pop(str(getattr(context, "run_id", "")), None)
+        run = self._started.pop(_named_by(context), None)
         if run is None:
             _logger.warning("A run ended that had not started: %r; it has no record", context)
             return
-        for name, frame in (inputs or {}).items():
-            run.read(name, frame)
-        for name, frame in (outputs or {}).items():
-            run.wrote(name, frame)
-        run.expectations.extend(expectations or ())
-        run.timings.extend(timings or ())
-        failed = status != "success"
-        run.close(
-            error=mask_text(error or f"ended with status {status}") if failed else None,
-            duration_sec=duration_sec,
-        )
+        with kept_from_the_run("task_end"):
+            for name, frame in (inputs or {}).items():
+                run.read(name, frame)
+            for name, frame in (outputs or {}).items():
+                run.wrote(name, frame)
+            run.expectations.extend(expectations or ())
+            run.timings.extend(timings or ())
+            failed = status != "success"
+            run.close(
+                error=mask_text(str(error or f"ended with status {status}")) if failed else None,
+                duration_sec=duration_sec,
+            )
 
 
 class RecordedRun:
@@ -204,8 +233,9 @@ class RecordedRun:
         self._config = config
         self._version = version
         self._model = model
-        self._inputs: dict[str, StepRecord] = {}
-        self._outputs: dict[str, StepRecord] = {}
+        self._inputs: list[StepRecord] = []
+        self._outputs: list[StepRecord] = []
+        self._phase = "before"
         # Only monitors need the frames themselves; without any they are let go.
         self._frames: dict[str, dict[str, Any]] = {"input": {}, "output": {}}
         self._backend: str | None = None
@@ -214,6 +244,12 @@ class RecordedRun:
         self._mark = time.perf_counter()
 
     def __enter__(self) -> RecordedRun:
+        """Begin the run. Raises ConfigurationError where it has begun before: it has one record."""
+        if self._phase != "before":
+            raise ConfigurationError(
+                f"a run of {self.task_name} was entered a second time; expected a new one: recorder.run(…)"
+            )
+        self._phase = "in"
         self._began, self._mark = datetime.now(timezone.utc), time.perf_counter()
         if self._function is not None:
             with kept_from_the_run("the code's evidence"):
@@ -232,15 +268,17 @@ class RecordedRun:
         frame: Frame,
         *,
         format: str | None = None,  # noqa: A002 - the field's name in the record
-        location: str | None = None,
+        location: str | os.PathLike[str] | None = None,
         scope: HashScope = "passed_rows",
     ) -> Frame:
         """Note a frame that the run reads, and return it.
 
         A table in memory is hashed, unless ``hash_inputs`` is off, and so is a Spark frame, which is computed
-        for it; a reader or another lazy frame is not touched.
+        for it; a reader or another lazy frame is not touched. Raises ConfigurationError outside of the
+        ``with`` block, where nothing is recorded.
         """
-        self._inputs[name] = self._step(name, "input", frame, format, location, scope)
+        self._refuse_outside("read")
+        self._inputs.append(self._step(name, "input", frame, format, location, scope))
         self._keep("input", name, frame)
         return frame
 
@@ -250,11 +288,12 @@ class RecordedRun:
         frame: Frame,
         *,
         format: str | None = None,  # noqa: A002 - the field's name in the record
-        location: str | None = None,
+        location: str | os.PathLike[str] | None = None,
         scope: HashScope = "passed_rows",
     ) -> Frame:
         """Note a frame that the run has written, and return it; hashed as ``read`` does."""
-        self._outputs[name] = self._step(name, "output", frame, format, location, scope)
+        self._refuse_outside("wrote")
+        self._outputs.append(self._step(name, "output", frame, format, location, scope))
         self._keep("output", name, frame)
         return frame
 
@@ -275,8 +314,9 @@ class RecordedRun:
         ``error`` is the masked text of what the run failed with, ``duration_sec`` how long it took where
         somebody else measured. A run that is closed stays as it is.
         """
-        if self.record is not None:
+        if self._phase == "after":
             return
+        self._phase = "after"
         duration = time.perf_counter() - self._mark if duration_sec is None else duration_sec
         with kept_from_the_run("the record"):
             self.record = assemble_record(
@@ -287,15 +327,15 @@ class RecordedRun:
                 started_at=self._began,
                 ended_at=datetime.now(timezone.utc),
                 duration_sec=duration,
-                inputs=list(self._inputs.values()),
-                outputs=list(self._outputs.values()),
+                inputs=self._inputs,
+                outputs=self._outputs,
                 error=error,
                 code=self._code,
                 config_hash=config_hash(self._config),
-                variables=self.variables,
+                variables=split_foreign(mask_variables(self.variables), "variables")[0],
                 backend=self._backend,
-                timings=self.timings,
-                expectations=self.expectations,
+                timings=[held_by_a_record(one, "timings") for one in self.timings],
+                expectations=[held_by_a_record(one, "expectations") for one in self.expectations],
                 version=self._version,
                 model=self._model,
             )
@@ -314,13 +354,20 @@ class RecordedRun:
             record=self.record,
         )
 
+    def _refuse_outside(self, call: str) -> None:
+        if self._phase != "in":
+            raise ConfigurationError(
+                f"run.{call} of {self.task_name} was called {self._phase} its block, where nothing is "
+                'recorded; expected it inside of "with recorder.run(…) as run:"'
+            )
+
     def _step(
         self,
         name: str,
         direction: Any,
         frame: object,
         form: str | None,
-        location: str | None,
+        location: str | os.PathLike[str] | None,
         scope: HashScope,
     ) -> StepRecord:
         with kept_from_the_run(f"the hash of {name}"):
@@ -343,3 +390,8 @@ def _task_name(task: str | Sequence[str]) -> str:
     if isinstance(task, str) and len(parts) == 1:
         return task if is_safe_part(task) else safe_part(task)
     return task_name_for_asset(parts)
+
+
+def _named_by(context: Any) -> tuple[str, str]:
+    """Return the task and the run id that an engine's context says."""
+    return str(getattr(context, "task_name", None) or "task"), str(getattr(context, "run_id", None) or "")

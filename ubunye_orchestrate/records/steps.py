@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.masking import mask_location, mask_text
+from ubunye_orchestrate.records.evidence import held_by_a_record
 from ubunye_orchestrate.records.model import Direction, HashBasis, HashScope, Producer, StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
 from ubunye_orchestrate.records.values import fingerprint_value, inspect_value, not_hashed
@@ -74,7 +76,7 @@ def step_of_frame(
     settings: ReceiptSettings,
     *,
     format: str | None,  # noqa: A002 - the field's name in the record
-    location: str | None,
+    location: str | os.PathLike[str] | None,
     scope: HashScope,
     producer: Sequence[Producer] | None = None,
     source_version: dict[str, Any] | None = None,
@@ -82,24 +84,29 @@ def step_of_frame(
     """Hash a frame that a run says that it read or wrote, and return its step and its fingerprint.
 
     A table in memory is hashed, and a Spark frame, which is computed for it. A reader or another lazy frame
-    stays as it is: the run may not have read it yet, or would compute it twice.
+    stays as it is: the run may not have read it yet, or would compute it twice. Texts are taken as such,
+    whatever the user gave: a path is a location.
     """
     if direction == "input" and not settings.hash_inputs:
         hashed = not_hashed(_INPUTS_OFF)
     else:
         hashed = fingerprint_value(frame, settings.naive_timestamps, settings.budget, compute_spark=True)
     step = step_from_fingerprint(
-        name,
+        str(name),
         direction,
         hashed,
-        format=format,
-        location=location,
+        format=_text(format),
+        location=_text(location),
         scope=scope,
         basis="recomputed" if inspect_value(frame).nature == "lazy" else "materialised",
         producer=producer,
-        source_version=source_version,
+        source_version=None if source_version is None else held_by_a_record(source_version, "source_version"),
     )
     return step, hashed
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def step_without_hash(
@@ -108,7 +115,7 @@ def step_without_hash(
     *,
     reason: str | None = None,
     format: str | None = None,  # noqa: A002 - the field's name in the record
-    location: str | None = None,
+    location: str | os.PathLike[str] | None = None,
     row_count: int | None = None,
     producer: Sequence[Producer] | None = None,
 ) -> StepRecord:
@@ -117,10 +124,10 @@ def step_without_hash(
     Without a reason nothing was tried: an output that a failed run never made.
     """
     return StepRecord(
-        name=name,
+        name=str(name),
         direction=direction,
-        format=format,
-        location=None if location is None else mask_location(location),
+        format=_text(format),
+        location=None if location is None else mask_location(str(location)),
         row_count=row_count,
         hash_error=None if reason is None else mask_text(reason),
         producer=None if producer is None else list(producer),

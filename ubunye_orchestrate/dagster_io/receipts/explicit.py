@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -111,7 +112,7 @@ class ReceiptRun:
         frame: _Frame,
         *,
         format: str | None = None,  # noqa: A002 - the field's name in the record
-        location: str | None = None,
+        location: str | os.PathLike[str] | None = None,
         scope: HashScope = "passed_rows",
         source_version: dict[str, Any] | None = None,
     ) -> _Frame:
@@ -171,7 +172,7 @@ class ReceiptRun:
         frame: object,
         *,
         format: str | None = None,  # noqa: A002 - the field's name in the record
-        location: str | None = None,
+        location: str | os.PathLike[str] | None = None,
         scope: HashScope = "passed_rows",
         source_version: dict[str, Any] | None = None,
     ) -> dict[str, MetadataValue]:
