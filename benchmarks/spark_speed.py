@@ -226,10 +226,23 @@ def _lists(rows: int) -> pa.Table:
     return tables.nested(rows).select(["id", "sizes", "lines"])
 
 
+def _doubles(rows: int) -> pa.Table:
+    random = np.random.default_rng(17)
+    return pa.table({f"d{n}": np.exp(random.random(rows) * 60 - 30) for n in range(10)})
+
+
+def _measures(rows: int) -> pa.Table:
+    """Twenty doubles as sensors have them: none that a JVM before 19 would write wrong."""
+    random = np.random.default_rng(18)
+    return pa.table({f"m{n}": np.round(random.standard_normal(rows) * 50 + 100, 3) for n in range(20)})
+
+
 _TABLES: dict[str, tuple[Callable[[int], pa.Table], int]] = {
     "mixed": (tables.mixed, 1_000_000),
     "integers": (_integers, 1_000_000),
     "floats": (tables.floats, 500_000),
+    "doubles": (_doubles, 300_000),
+    "measures": (_measures, 200_000),
     "texts": (_texts, 200_000),
     "escapes": (_escapes, 500_000),
     "times": (_times, 1_000_000),

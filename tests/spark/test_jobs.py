@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from tests.spark.conftest import NewSession
 from tests.spark.frames import spark_frame
 from tests.spark.test_floats import FLAT, stored
 from ubunye_orchestrate.hashing.api import fingerprint
+from ubunye_orchestrate.hashing.spark.catalyst import catalyst_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,6 +84,18 @@ def test_only_one_row_of_numbers_is_collected(
     fingerprint(frame)
     assert len(came) == 1
     assert all(isinstance(value, int) for value in came[0])
+
+
+def test_sparks_own_expressions_are_as_known(spark: SparkSession) -> None:
+    """Or a classic session would be hashed by SQL alone: right, but slower, and nobody would notice."""
+    catalyst = catalyst_of(spark.range(1))
+    assert catalyst is not None
+    largest = "X'7fffffffffffffff'"
+    digests = spark.sql(f"select {largest} as a from values (1), (2)")  # their sum does not fit
+    row = digests.select(catalyst.sha256("a"), catalyst.shortest_text("2.0E-3D"), catalyst.sql("1")).first()
+    assert row is not None
+    assert [bytes(row[0]), *row[1:]] == [hashlib.sha256(bytes.fromhex("7f" + "ff" * 7)).digest(), "0.002", 1]
+    assert digests.select(catalyst.sum_of_first_eight_bytes("a")).collect()[0][0] == -2
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
