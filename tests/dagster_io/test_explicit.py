@@ -370,6 +370,29 @@ def test_a_block_whose_error_the_asset_swallows_leaves_a_record_of_it(project: P
     assert "swallows: its block of receipts.run failed, and the asset went on" in project.log(result)
 
 
+def test_an_asset_without_a_block_leaves_a_record_of_its_failures_only(project: Project) -> None:
+    fails = [False]
+
+    @asset(deps=[orders])
+    def alone(receipts: Receipts) -> None:
+        if fails[0]:
+            raise OSError("the table is locked")
+
+    assert run(project, [orders, alone]).success
+    assert {task for _, _, task in project.store.tasks()} == {"orders"}
+    assert "ubunye/receipt" not in project.metadata("alone")
+    fails[0] = True
+    run(project, [orders, alone])
+    (record,) = project.mirrored("alone")
+    assert (record.status, record.error) == ("error", "OSError: the table is locked")
+    assert (record.inputs, [step.data_hash for step in record.outputs]) == ([], [None])
+    assert record.code is not None
+    assert record.config_hash is not None
+    assert record.environment is not None
+    (observation,) = project.observations("alone")
+    assert observation.metadata["ubunye/receipt"].value["status"] == "error"
+
+
 def test_a_result_that_is_yielded_inside_its_block_is_told(project: Project) -> None:
     @asset
     def hasty(context: AssetExecutionContext, receipts: Receipts):  # type: ignore[no-untyped-def]
