@@ -13,11 +13,14 @@ from dagster import (
     AssetExecutionContext,
     AssetIn,
     AssetOut,
+    Definitions,
     FilesystemIOManager,
     InMemoryIOManager,
+    MaterializeResult,
     StaticPartitionsDefinition,
     asset,
     graph_asset,
+    job,
     materialize,
     multi_asset,
     op,
@@ -251,6 +254,124 @@ def test_a_fault_of_ours_fails_no_run_and_nothing_counts_as_checked(
         found = project.receipt("totals").expectations
         assert [one["passed"] for one in found[:2]] == [False, False]
         assert found[0]["detail"] == "not checked: checking failed; the run's log says why"
+
+
+class TestUnknownInputs:
+    """What a rule about an input that is not there would only say once the asset's function is through."""
+
+    LINE = r"totals has rule .* about input 'odrers', which it does not have; expected one of .*: "
+
+    @pytest.fixture
+    def totals(self, request: pytest.FixtureRequest) -> Any:
+        rule = getattr(request, "param", None) or expect.not_null("id").on_input("odrers")
+
+        @asset(ins={"orders": AssetIn(key=["raw", "orders"])})
+        @rule
+        def totals(orders: pd.DataFrame) -> pd.DataFrame:
+            ran.append("totals")
+            return orders
+
+        return totals
+
+    @pytest.mark.parametrize(
+        ("totals", "line"),
+        [
+            (expect.not_null("id").on_input("odrers"), r'\.on_input\("orders"\)'),
+            (expect.not_null("id", severity="warn").on_input("odrers"), r'\.on_input\("orders"\)'),
+            (expect.reconcile("odrers"), r'expect.reconcile\("orders"\)'),
+        ],
+        indirect=["totals"],
+    )
+    def test_is_refused_when_the_project_is_wrapped(self, totals: Any, line: str) -> None:
+        with pytest.raises(ConfigurationError, match=self.LINE + line):
+            with_receipts(Definitions(assets=[orders, totals]))
+
+    def test_is_refused_when_its_checks_are_built(self, totals: Any) -> None:
+        with pytest.raises(ConfigurationError, match=self.LINE):
+            build_expectation_checks([totals])
+
+    def test_at_the_latest_before_the_function_runs(
+        self, totals: Any, manager: Any, project: Project
+    ) -> None:
+        NOW["id"] = [1.0]
+        ran.clear()
+        failed = project.run([orders, totals], manager, raise_on_error=False)
+        assert not failed.success
+        assert ran == []
+        (record,) = project.mirrored("totals")
+        assert (record.error or "").startswith("ConfigurationError: asset totals has rule odrers_id_not_null")
+
+    def test_in_metadata_in_graphs_and_of_ops_too(self) -> None:
+        @op
+        @expect.not_null("id").on_input("rows")
+        def keep(rows: pd.DataFrame) -> pd.DataFrame:
+            return rows
+
+        @op
+        @expect.not_null("id").on_input("row")
+        def wrong(rows: pd.DataFrame) -> pd.DataFrame:
+            return rows
+
+        @op
+        def make() -> pd.DataFrame:
+            return pd.DataFrame({"id": [1]})
+
+        def graph_of(name: str, rule: Any) -> Any:
+            @graph_asset(name=name, metadata=expect(rule), ins={"orders": AssetIn(key=["raw", "orders"])})
+            def composed(orders):  # type: ignore[no-untyped-def]
+                return keep(orders)
+
+            return composed
+
+        for called in ("orders", "raw/orders", "rows"):
+            right = graph_of("right", expect.not_null("id").on_input(called))
+            with_receipts(Definitions(assets=[orders, right])).get_repository_def()
+        with pytest.raises(ConfigurationError, match=r"asset bad has rule .* about input 'source'"):
+            with_receipts(Definitions(assets=[graph_of("bad", expect.not_null("id").on_input("source"))]))
+
+        @job
+        def fine() -> None:
+            keep(make())
+
+        @job
+        def broken() -> None:
+            wrong(make())
+
+        with_receipts(Definitions(jobs=[fine])).get_repository_def()
+        with pytest.raises(ConfigurationError, match=r'op wrong has .* .row., .*\.on_input\("rows"\)'):
+            with_receipts(Definitions(jobs=[broken]))
+
+    def test_is_no_matter_to_what_reads_by_itself(self, project: Project) -> None:
+        @asset
+        @expect.not_null("id").on_input("anything")
+        def with_resource(context: AssetExecutionContext, receipts: Receipts):  # type: ignore[no-untyped-def]
+            ...
+
+        @asset
+        @expect.not_null("id").on_input("anything")
+        def nothing() -> None: ...
+
+        @asset
+        @expect.not_null("id").on_input("anything")
+        def told() -> MaterializeResult:  # type: ignore[type-arg]
+            return MaterializeResult()
+
+        @asset(deps=[orders])
+        @expect.not_null("id").on_input("raw/orders")
+        def depends() -> pd.DataFrame:
+            return pd.DataFrame({"id": [1]})
+
+        assets = [orders, with_resource, nothing, told, depends]
+        with_receipts(Definitions(assets=assets, resources={"receipts": project.receipts}))
+        build_expectation_checks([with_resource, nothing, told, depends])
+
+        @asset
+        @expect.not_null("id").on_input("anything")
+        def alone() -> pd.DataFrame:
+            return pd.DataFrame({"id": [1]})
+
+        with pytest.raises(ConfigurationError, match="about input 'anything', and has no inputs"):
+            with_receipts(Definitions(assets=[alone]))
 
 
 def test_a_rule_of_both_sides_or_of_no_input_is_refused() -> None:

@@ -872,3 +872,56 @@ def test_replace_resources_of_a_source(instance: DagsterInstance) -> None:
     # Of the new one: nothing is in memory.
     ran = materialize([reads, replaced], instance=instance, resources={"io_manager": Probe()})
     assert ran.success
+
+
+def test_what_ops_and_assets_can_read(instance: DagsterInstance) -> None:
+    @op
+    def first(x):  # type: ignore[no-untyped-def]
+        return x
+
+    @op
+    def second(y):  # type: ignore[no-untyped-def]
+        return y
+
+    @op
+    def make():  # type: ignore[no-untyped-def]
+        return 1
+
+    @graph_asset
+    def composed(outside):  # type: ignore[no-untyped-def]
+        return second(first(outside))
+
+    @job
+    def steps() -> None:
+        second(first(make()))
+
+    @asset(ins={"given": AssetIn(key=["raw", "orders"])}, deps=["noted"])
+    def loads(given):  # type: ignore[no-untyped-def]
+        return given
+
+    @asset
+    def nothing() -> None: ...
+
+    @asset(required_resource_keys={"other"})
+    def asks():  # type: ignore[no-untyped-def]
+        return 1
+
+    assert [one.name for one in upstream.ops_of(steps)] == ["make", "first", "second"]
+    assert {one.name for one in upstream.ops_of(composed)} == {"first", "second"}
+    assert [one.name for one in upstream.ops_of(loads)] == ["loads"]
+    assert upstream.rules_function_of(upstream.ops_of(loads)[0]) is not None
+    assert upstream.names_of_inputs(loads) == {"given", "raw/orders", "noted"}
+    assert upstream.names_of_inputs(composed) == {"outside", "x", "y"}
+    assert upstream.names_of_inputs(upstream.ops_of(composed)[0]) in ({"x"}, {"y"})
+    assert [upstream.may_store_by_itself(one, None) for one in (loads, nothing, asks)] == [False, True, True]
+    assert not upstream.may_store_by_itself(asks, {"receipts"})
+    assert upstream.may_store_by_itself(asks, {"other"})
+
+    probe = Probe(lambda c: upstream.assets_definition_of(upstream.step_context(c)))
+    run([one], probe, instance)
+    (found,) = probe.seen
+    assert found.keys == one.keys
+    probe = Probe(lambda c: upstream.assets_definition_of(upstream.step_context(c)))
+    bound = upstream.replace_resources(steps, {"io_manager": io_manager(lambda _: probe)})
+    bound.execute_in_process(instance=instance, raise_on_error=False)
+    assert probe.seen[0] is None

@@ -27,6 +27,7 @@ from dagster import (
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.receipts.baseline import receipt_of_event
 from ubunye_orchestrate.dagster_io.receipts.completing import completed
+from ubunye_orchestrate.dagster_io.receipts.input_names import refuse_unknown_inputs_of
 from ubunye_orchestrate.errors import ConfigurationError, InvalidRecordError
 from ubunye_orchestrate.expectations.rules import Rule, rules_in, rules_of_function, with_own_names
 
@@ -82,10 +83,12 @@ def _rules(asset: AssetsDefinition | AssetSpec) -> Mapping[AssetKey, tuple[Rule,
         _refuse(repr(asset))
     function = upstream.function_of(asset)
     above = () if function is None else rules_of_function(function)
-    return {
+    found = {
         key: with_own_names([*above, *rules_in(asset.metadata_by_key[key], key.to_user_string())])
         for key in sorted(asset.keys)
     }
+    refuse_unknown_inputs_of(asset, [rule for rules in found.values() for rule in rules])
+    return found
 
 
 def _refuse(got: str) -> bool:

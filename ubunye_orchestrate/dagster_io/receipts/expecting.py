@@ -13,10 +13,11 @@ from dagster import AssetKey, DagsterLogManager, InputContext, OutputContext
 
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.receipts.graphs import checked_by_other_ops
+from ubunye_orchestrate.dagster_io.receipts.input_names import refuse_unknown_inputs_of
 from ubunye_orchestrate.dagster_io.receipts.ledger import Checked, StepEntry
 from ubunye_orchestrate.dagster_io.receipts.panel import harmless
 from ubunye_orchestrate.dagster_io.receipts.producers import asset_name
-from ubunye_orchestrate.errors import ExpectationError, UbunyeError
+from ubunye_orchestrate.errors import ConfigurationError, ExpectationError, UbunyeError
 from ubunye_orchestrate.expectations.outcomes import Measure, Outcome
 from ubunye_orchestrate.expectations.rules import Rule, rules_in, rules_of_function, with_own_names
 
@@ -160,7 +161,27 @@ def check_input(context: InputContext, entry: StepEntry | None, parts: Mapping[s
     if step is None:
         return
     shown = asset_name(context.asset_key) if context.has_asset_key else context.name
+    with _faults_logged(context.log):
+        _refuse_unknown_inputs(step, entry)
     check_read(step, entry, (shown, context.name), parts, context.log)
+
+
+def _refuse_unknown_inputs(step: upstream.StepContext, entry: StepEntry | None) -> None:
+    """Raise ConfigurationError where the step would fail at its end, for a rule about an input it has not."""
+    asset = upstream.assets_definition_of(step)
+    if asset is None:
+        return
+    declared = _rules_by_task(step, entry)
+    rules = [rule for its in declared.values() for rule in its if rule.severity == "fail"]
+    if not any(rule.input or rule.kind == "reconcile" for rule in rules):
+        return
+    try:
+        refuse_unknown_inputs_of(asset, rules)
+    except ConfigurationError:
+        if entry is not None:
+            for task, its in declared.items():
+                entry.checked_inputs[task] = list(not_checked(task, its, "the step did not run").results)
+        raise
 
 
 def check_read(

@@ -25,6 +25,10 @@ from dagster import (
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.receipts.closing import GroupOf
 from ubunye_orchestrate.dagster_io.receipts.code_links import with_code_link
+from ubunye_orchestrate.dagster_io.receipts.input_names import (
+    refuse_unknown_inputs,
+    refuse_unknown_inputs_of,
+)
 from ubunye_orchestrate.dagster_io.receipts.policies import policy_in
 from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
 from ubunye_orchestrate.dagster_io.receipts.wrapper import (
@@ -33,7 +37,7 @@ from ubunye_orchestrate.dagster_io.receipts.wrapper import (
     WritesReceipts,
 )
 from ubunye_orchestrate.errors import ConfigurationError
-from ubunye_orchestrate.expectations.rules import rules_in
+from ubunye_orchestrate.expectations.rules import Rule, rules_in, rules_of_function
 
 __all__ = ["with_receipts"]
 
@@ -100,10 +104,11 @@ def _wrap_class(
 
 def _wrap_project(project: Definitions, receipts: Receipts | None) -> Definitions:
     assets = _assets_of(project)
+    resources = dict(project.resources or {})
+    receipts_keys = {key for key, value in resources.items() if _is_receipts(value)}
     for asset in assets:
         if isinstance(asset, AssetsDefinition | AssetSpec):
-            _refuse_what_no_run_could_use(asset)
-    resources = dict(project.resources or {})
+            _refuse_what_no_run_could_use(asset, receipts_keys)
     chosen = receipts or next((r for r in resources.values() if isinstance(r, Receipts)), None)
     resources.setdefault(_DEFAULT_KEY, upstream.default_io_manager())
 
@@ -129,6 +134,7 @@ def _wrap_project(project: Definitions, receipts: Receipts | None) -> Definition
     def wrapped_job(job: JobDefinition) -> JobDefinition:
         # A job may be listed, scheduled and started by sensors: Dagster wants one and the same everywhere.
         if id(job) not in jobs:
+            _refuse_rules_of_ops(job)
             jobs[id(job)] = _with_own_resources(job, wrap_all)
         return jobs[id(job)]
 
@@ -157,12 +163,34 @@ def _assets_of(project: Definitions) -> list[Any]:
     return assets
 
 
-def _refuse_what_no_run_could_use(asset: AssetsDefinition | AssetSpec) -> None:
-    """Raise ConfigurationError for rules or a policy in metadata that a run would fail at, or pass over."""
+def _refuse_what_no_run_could_use(asset: AssetsDefinition | AssetSpec, receipts_keys: set[str]) -> None:
+    """Raise ConfigurationError for rules or a policy that a run would fail at, or pass over."""
     specs = [asset] if isinstance(asset, AssetSpec) else asset.specs
+    rules: list[Rule] = []
     for spec in specs:
-        rules_in(spec.metadata, spec.key.to_user_string())
+        rules += rules_in(spec.metadata, spec.key.to_user_string())
         policy_in(spec.metadata, spec.key)
+    if isinstance(asset, AssetsDefinition):
+        own = {key for key, value in asset.resource_defs.items() if _is_receipts(value)}
+        refuse_unknown_inputs_of(asset, [*_rules_above(asset), *rules], receipts_keys | own)
+
+
+def _refuse_rules_of_ops(job: JobDefinition) -> None:
+    """Raise ConfigurationError for a rule above an op of a job about an input that the op does not have."""
+    for op in upstream.ops_of(job):
+        function = upstream.rules_function_of(op)
+        if function is not None:
+            refuse_unknown_inputs(f"op {op.name}", rules_of_function(function), upstream.names_of_inputs(op))
+
+
+def _rules_above(asset: AssetsDefinition) -> tuple[Rule, ...]:
+    function = upstream.function_of(asset)
+    return () if function is None else rules_of_function(function)
+
+
+def _is_receipts(value: object) -> bool:
+    made_by = getattr(value, "resource_cls", None) or getattr(value, "configurable_resource_cls", None)
+    return isinstance(value, Receipts) or (inspect.isclass(made_by) and issubclass(made_by, Receipts))
 
 
 def _wrap_resource(value: Any, receipts: Receipts | None, group_of: GroupOf) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, cast
 
 from dagster import (
@@ -14,6 +14,7 @@ from dagster import (
     IOManager,
     IOManagerDefinition,
     JobDefinition,
+    OpDefinition,
     RepositoryDefinition,
     ResourceDefinition,
     SourceAsset,
@@ -36,10 +37,14 @@ __all__ = [
     "keeps_values_whole",
     "keys_in_project",
     "keys_named_by",
+    "may_store_by_itself",
     "metadata_in_project",
+    "names_of_inputs",
+    "ops_of",
     "own_resources",
     "replace_definitions",
     "replace_resources",
+    "rules_function_of",
 ]
 
 
@@ -55,6 +60,56 @@ def function_of(asset: AssetsDefinition) -> Callable[..., Any] | None:
     node = asset.node_def if asset.is_executable else None
     function = getattr(getattr(node, "compute_fn", None), "decorated_fn", None)
     return cast("Callable[..., Any]", function) if callable(function) else None
+
+
+def ops_of(definition: AssetsDefinition | JobDefinition) -> Sequence[OpDefinition]:
+    """Return the ops that an asset or a job is made of, those in graphs too.
+
+    None for what does not run, and for a job of assets, whose ops are those of its assets.
+    """
+    if isinstance(definition, JobDefinition):
+        return [] if definition.is_asset_job else list(definition.graph.iterate_op_defs())
+    return list(definition.node_def.iterate_op_defs()) if definition.is_executable else []
+
+
+def rules_function_of(op: OpDefinition) -> Callable[..., Any] | None:
+    """Return the user's function behind an op; None for one made without a decorator."""
+    function = getattr(op.compute_fn, "decorated_fn", None)
+    return cast("Callable[..., Any]", function) if callable(function) else None
+
+
+def names_of_inputs(definition: AssetsDefinition | OpDefinition) -> frozenset[str]:
+    """Return all names by which an input can be called: those of parameters, and those of assets.
+
+    What an asset depends on without loading it counts too, and what an op in its graph reads.
+    """
+    if isinstance(definition, OpDefinition):
+        keys = [one.hardcoded_asset_key for one in definition.input_defs]
+        return frozenset(
+            [*(one.name for one in definition.input_defs), *("/".join(key.path) for key in keys if key)]
+        )
+    names = [one.name for one in definition.node_def.input_defs]
+    names += [name for op in ops_of(definition) for name in names_of_inputs(op)]
+    names += ["/".join(key.path) for key in definition.keys_by_input_name.values()]
+    names += ["/".join(dep.asset_key.path) for spec in definition.specs for dep in spec.deps]
+    return frozenset(names)
+
+
+def may_store_by_itself(definition: AssetsDefinition, keys: Collection[str] | None) -> bool:
+    """Tell whether an asset may read and store without an IO manager, using one of these resources.
+
+    With ``keys`` None any resource may be the one.
+    """
+    for op in ops_of(definition):
+        asked = set(op.required_resource_keys)
+        function = rules_function_of(op)
+        returned = "" if function is None else str(getattr(function, "__annotations__", {}).get("return"))
+        if asked if keys is None else asked & set(keys):
+            return True
+        nothing = all(one.dagster_type.is_nothing for one in op.output_defs)
+        if (nothing and op.output_defs) or "MaterializeResult" in returned:
+            return True
+    return False
 
 
 def default_io_manager() -> IOManagerDefinition:

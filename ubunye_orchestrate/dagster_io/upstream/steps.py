@@ -13,6 +13,7 @@ from dagster import (
     AssetCheckExecutionContext,
     AssetExecutionContext,
     AssetKey,
+    AssetsDefinition,
     DagsterEventType,
     DagsterInstance,
     DagsterInvariantViolationError,
@@ -40,6 +41,7 @@ __all__ = [
     "add_asset_metadata",
     "asset_groups",
     "asset_metadata_given",
+    "assets_definition_of",
     "assets_of_step",
     "attempt_of",
     "compute_function",
@@ -308,6 +310,12 @@ def assets_of_step(step: StepContext) -> tuple[AssetOfStep, ...]:
         checks = frozenset(check.name for check in node.check_keys)
         found.append(AssetOfStep(key, node.group_name or "default", node.code_version, parents, checks))
     return tuple(found)
+
+
+def assets_definition_of(step: StepContext) -> AssetsDefinition | None:
+    """Return the definition of the assets that a step makes, or is part of; None for an op's."""
+    definition = step.assets_def
+    return definition if isinstance(definition, AssetsDefinition) else None
 
 
 def asset_groups(step: StepContext) -> Mapping[AssetKey, str]:
