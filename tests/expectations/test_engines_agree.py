@@ -129,3 +129,95 @@ def test_an_empty_table_breaks_nothing(engine: str) -> None:
     table, cases = values_table()
     empty = ENGINES[engine](table.slice(0, 0))
     _compare(engine, [(rule, 0) for rule, _ in cases], empty, 0)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "+01:00", None])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_moment_is_the_same_in_every_zone_and_unit(engine: str, unit: str, zone: str | None) -> None:
+    seconds = pa.array([0, 1_700_000_000, None], pa.timestamp("s"))
+    table = pa.table({"at": seconds.cast(pa.timestamp(unit)).cast(pa.timestamp(unit, zone))})
+    try:
+        frame = ENGINES[engine](table)
+    except Exception as e:  # noqa: BLE001 - Polars has no zones without a name
+        pytest.skip(f"{engine} does not take it: {type(e).__name__}")
+    suffix = "+00:00" if zone else ""
+    cases = [
+        (expect.between("at", f"2000-01-01T00:00:00{suffix}"), 1),
+        (expect.between("at", max=f"1970-01-01T00:00:00{suffix}"), 1),
+        (expect.between("at", f"1969-12-31T23:59:59.999999{suffix}"), 0),
+        (expect.one_of("at", [f"1970-01-01T00:00:00{suffix}"]), 1),
+        (expect.unique("at"), 0),
+    ]
+    if engine == "duckdb" and unit == "ns" and zone:
+        # A type that Narwhals does not know.
+        assert not any(one.passed for one in evaluate([rule for rule, failed in cases if failed], frame))
+        return
+    _compare(engine, cases, frame, 3)
+
+
+CATEGORIES: dict[str, tuple[pd.Series[Any], list[tuple[Rule, int]]]] = {
+    "whole numbers": (
+        pd.Series([1, 7, None, 1]).astype("Int64").astype("category"),
+        [(expect.between("key", 0, 5), 1), (expect.one_of("key", [7]), 2)],
+    ),
+    "floats": (
+        pd.Series([0.0, 1.5, None, 0.0]).astype("category"),
+        [(expect.between("key", -0.0, 0), 1), (expect.one_of("key", [-0.0]), 1)],
+    ),
+    "ordered texts": (
+        pd.Series(pd.Categorical(["x", "z", None, "x"], categories=["z", "x"], ordered=True)),
+        [
+            (expect.between("key", "w", "y"), 1),
+            (expect.one_of("key", ["z"]), 2),
+            (expect.matches("key", "[xy]"), 1),
+        ],
+    ),
+    "days": (
+        pd.Series(pd.to_datetime(["2024-01-01", "2024-01-02", None, "2024-01-01"])).astype("category"),
+        [(expect.between("key", max="2024-01-01"), 1)],
+    ),
+    "of two kinds": (pd.Series([1, "a", None, 1]).astype("category"), []),
+    "intervals": (pd.Series(pd.cut([1, 7, float("nan"), 1], [0, 5, 10])), []),
+    "nothing": (
+        pd.Series(pd.Categorical([None] * 4)),
+        [(expect.between("key", 0), 0), (expect.one_of("key", ["a"]), 0), (expect.matches("key", "a"), 0)],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CATEGORIES)
+def test_categories_are_held_against_their_values(kind: str) -> None:
+    values, cases = CATEGORIES[kind]
+    frame = pd.DataFrame({"key": values, "other": range(4)})
+    nulls, alike = (4, 4) if kind == "nothing" else (1, 2)
+    _compare(
+        "pandas",
+        [
+            *cases,
+            (expect.not_null("key"), nulls),
+            (expect.unique("key"), alike),
+            (expect.unique("key", "other"), 0),
+        ],
+        frame,
+        4,
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_sums_of_whole_numbers_do_not_wrap_around(engine: str) -> None:
+    table = pa.table(
+        {
+            "int8": pa.array([120, 120, None], pa.int8()),
+            "int64": pa.array([2**63 - 1, 2**63 - 1, 1], pa.int64()),
+            "uint64": pa.array([2**64 - 1, 2**64 - 1, 1], pa.uint64()),
+            "void": pa.nulls(3),
+        }
+    )
+    sums = {"int8": 240, "int64": 2**64 - 1, "uint64": 2**65 - 1, "void": 0}
+    found = (
+        measure_in_parts(_in_parts(table), list(sums))
+        if engine == "parts"
+        else measure(ENGINES[engine](table), list(sums))
+    )
+    assert found == Measure(3, sums)

@@ -34,6 +34,7 @@ from ubunye_orchestrate.expectations.tables import (
     Table,
     in_arrow,
     is_empty_of_type,
+    known,
     seen,
     table_of,
 )
@@ -205,20 +206,16 @@ def _breaking(rule: Rule, table: Table) -> int:
     values = seen(given)
     if is_empty_of_type(values):
         return 0
-    if isinstance(values.dtype, nw.Object | nw.Unknown) and not values.implementation.is_pyarrow():
-        # Python's dates, decimals and the like in pandas: Arrow knows what they are.
-        values = in_arrow(values)
+    values = known(values)
     if rule.kind == "matches":
         return _texts_not_matching(values, column, rule.options["pattern"])
-    dtype = given.dtype if isinstance(given.dtype, nw.Float16) else values.dtype
-    if isinstance(dtype, nw.Categorical | nw.Enum):
-        values, dtype = values.cast(nw.String), nw.String()
+    dtype = given.dtype if str(given.dtype) == "Float16" else values.dtype
     value = nw.col(values.name)
     # Apart, since pandas compares no None with a text.
     kept = values.to_frame().filter(~_missing(value, values.dtype))
     if rule.kind == "one_of":
         kept = _one_zero(kept[values.name]).to_frame()
-    return len(kept) - len(kept.filter(_holds(rule, value, dtype)))
+    return len(kept) - len(kept.filter(_holds(rule, _in_one_zone(value, dtype), dtype)))
 
 
 def _breaking_in_plan(rule: Rule, table: Table) -> int:
@@ -233,7 +230,8 @@ def _breaking_in_plan(rule: Rule, table: Table) -> int:
     kind = table.rows.implementation
     java = kind.is_pyspark() or kind.is_pyspark_connect()
     if rule.kind != "matches":
-        return _count(table.rows, present & ~_holds(rule, value, dtype, java=java))
+        held = _in_one_zone(value, dtype) if kind.is_polars() else value
+        return _count(table.rows, present & ~_holds(rule, held, dtype, java=java))
     if not isinstance(dtype, nw.String):
         raise CannotCheckError(f"column {column!r} is {type_shown(dtype)}; matches needs text")
     pattern = rule.options["pattern"]
@@ -265,6 +263,12 @@ def _holds(rule: Rule, value: nw.Expr, dtype: Any, *, java: bool = False) -> nw.
     return nw.all_horizontal(*within, ignore_nulls=False) if within else ~value.is_null()
 
 
+def _in_one_zone(value: nw.Expr, dtype: Any) -> nw.Expr:
+    """Return moments as bounds have them: neither Arrow nor Polars compares those of two zones."""
+    zone = dtype.time_zone if isinstance(dtype, nw.Datetime) else None
+    return value if zone in (None, "UTC") else value.dt.convert_time_zone("UTC")
+
+
 def _clock(moment: datetime) -> nw.Expr:
     """Return a time of no zone for Spark, which takes Python's for one of the process's zone."""
     return nw.lit(moment.isoformat(" ")).cast(nw.Datetime("us"))
@@ -288,8 +292,7 @@ def _sum(table: Table, column: str) -> Any:
     values = seen(table.rows[place])
     if is_empty_of_type(values):
         return 0
-    if isinstance(values.dtype, nw.Object):
-        values = in_arrow(values)
+    values = known(values)
     _only_numbers(column, values.dtype)
     present = values.to_frame().filter(~_missing(nw.col(place), values.dtype))[place].to_list()
     if values.dtype.is_float():
@@ -305,8 +308,20 @@ def _sum_of_plan(table: Table, column: str) -> Any:
     if isinstance(dtype, nw.Unknown) and not _count(table.rows, present):
         return 0
     _only_numbers(column, dtype)
-    wide = value.cast(nw.Int64) if dtype.is_integer() else value
-    return _scalars(table.rows.filter(present), {"sum": wide.sum()})["sum"] or 0
+    if dtype.is_integer():
+        total = _scalars(table.rows.filter(present), {"sum": _wide(value, table).sum()})["sum"]
+        return int(total or 0)
+    return _scalars(table.rows.filter(present), {"sum": value.sum()})["sum"] or 0
+
+
+def _wide(value: nw.Expr, table: Table) -> nw.Expr:
+    """Return whole numbers in a type whose sum does not wrap around."""
+    kind = table.rows.implementation
+    if kind.is_duckdb():
+        return value  # it widens by itself
+    if kind.is_polars():
+        return value.cast(nw.Int128)
+    return value.cast(nw.Decimal(38, 0) if kind.is_pyspark() or kind.is_pyspark_connect() else nw.Int64)
 
 
 def _only_numbers(column: str, dtype: Any) -> None:

@@ -81,7 +81,7 @@ def _number(value: Any, dtype: Any) -> Any:
     if not dtype.is_float():
         return exact
     # As the column would hold it: what is written 0.2 is within a bound of 0.2. There is one zero.
-    kind = {nw.Float16: "e", nw.Float32: "f"}.get(type(dtype), "d")
+    kind = {"Float16": "e", "Float32": "f"}.get(str(dtype), "d")
     return struct.unpack(kind, struct.pack(kind, float(value)))[0] + 0.0
 
 

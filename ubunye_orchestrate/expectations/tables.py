@@ -13,9 +13,10 @@ from typing import Any
 import narwhals as nw
 from narwhals import dependencies as libraries
 
-__all__ = ["CannotCheckError", "Table", "in_arrow", "is_empty_of_type", "seen", "table_of"]
+__all__ = ["CannotCheckError", "Table", "in_arrow", "is_empty_of_type", "known", "seen", "table_of"]
 
-_ENCODED = (nw.Categorical, nw.Enum)
+_HALF = ("float16", "Float16")
+_OF_CATEGORIES = (nw.Categorical, nw.Enum)
 
 
 class CannotCheckError(Exception):
@@ -110,17 +111,14 @@ def seen(values: Any) -> Any:
     Dictionaries, runs, unions and the like hold nulls that their own bitmap does not tell, and Arrow computes
     with few of them.
     """
-    dtype = values.dtype
-    if isinstance(dtype, nw.Float16):
-        return values.cast(nw.Float32)
+    given = values.to_native()
     if values.implementation.is_pyarrow():
-        given = values.to_native()
         decoded = _flat(given)
         return values if decoded is given else _called_like(values, decoded)
-    if not values.implementation.is_pandas():
-        return values
-    of_arrow = hasattr(values.to_native().dtype, "pyarrow_dtype")
-    return in_arrow(values) if of_arrow or isinstance(dtype, _ENCODED) else values
+    if values.implementation.is_pandas() and hasattr(given.dtype, "pyarrow_dtype"):
+        return in_arrow(values)
+    # By its name: the lowest Narwhals does not know the type.
+    return values.cast(nw.Float32) if str(given.dtype) in _HALF else values
 
 
 def in_arrow(values: Any) -> Any:
@@ -128,6 +126,17 @@ def in_arrow(values: Any) -> Any:
     if values.implementation.is_pyarrow():
         return seen(values)
     return _called_like(values, _flat(values.to_arrow()))
+
+
+def known(values: Any) -> Any:
+    """Return a column of ``seen`` in a type of its values, which a bound can be held against.
+
+    Categories are of a type of their own, and to pandas Python's dates and decimals are objects.
+    """
+    dtype = values.dtype
+    if isinstance(dtype, _OF_CATEGORIES) and not values.implementation.is_pandas():
+        return values.cast(nw.String)
+    return in_arrow(values) if isinstance(dtype, (*_OF_CATEGORIES, nw.Object, nw.Unknown)) else values
 
 
 def _called_like(values: Any, native: Any) -> Any:
@@ -146,6 +155,8 @@ def _flat(values: Any) -> Any:
     t = values.type
     if t in (pa.string_view(), pa.binary_view()):
         return values.cast(pa.large_string() if pat.is_string_view(t) else pa.large_binary())
+    if pat.is_float16(t):
+        return values.cast(pa.float32())
     if pat.is_date64(t):
         return values.cast(pa.date32())
     if pat.is_decimal(t) and not pat.is_decimal128(t):
@@ -189,7 +200,9 @@ def _cast_if_it_fits(values: Any, wanted: Any) -> Any:
 
 def is_empty_of_type(values: Any) -> bool:
     """Tell a column in memory of which nothing says what it would hold, and which holds nothing."""
-    dtype = values.dtype
-    if values.implementation.is_pandas() and values.to_native().dtype == object:
-        return int(values.null_count()) == len(values)
-    return isinstance(dtype, nw.Unknown | nw.Object) and int(values.is_null().sum() or 0) == len(values)
+    if values.implementation.is_pandas():
+        dtype = values.to_native().dtype
+        untyped = dtype.name == "object" or (dtype.name == "category" and not len(dtype.categories))
+    else:
+        untyped = isinstance(values.dtype, nw.Unknown | nw.Object)
+    return untyped and int(values.is_null().sum() or 0) == len(values)
