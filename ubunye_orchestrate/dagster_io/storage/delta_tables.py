@@ -354,11 +354,10 @@ def _refuse_others(batch: pa.RecordBatch, partitions: Sequence[Rows], name: str 
     if not odd.num_rows:
         return
     columns = sorted({condition.column for rows in partitions for condition in rows})
-    shown = ", ".join(f"{column} = {odd.column(column)[0].as_py()!r}" for column in columns)
     which = "the run's partitions" if name is None else f"partition {name}"
     raise StorageError(
-        f"{odd.num_rows} of {batch.num_rows} rows are outside of {which}, the first with {shown}; nothing "
-        "was stored. Filter them out, or store them with their own partition"
+        f"{odd.num_rows} of {batch.num_rows} rows are outside of {which} ({', '.join(columns)}); nothing was "
+        "stored. Filter them out, or store them with their own partition"
     )
 
 
