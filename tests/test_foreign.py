@@ -46,9 +46,19 @@ SPARK = "Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times, m
             f"{SPARK}ExecutorLostFailure (executor 1 exited) Reason: code 137 (caused by: java.lang.Error)",
         ),
         (
+            f"java.lang.RuntimeException: file:/tmp/a-1.parquet is not a Parquet file, {SECRET}",
+            "java.lang.RuntimeException: file:/tmp/a-1.parquet",
+        ),
+        (
             "An exception was thrown from the Python worker. Please see the stack trace below.\nTraceback "
             f'(most recent call last):\n  File "x", line 3, in f\nValueError: {SECRET}\n',
             "An exception was thrown from the Python worker. (ValueError)",
+        ),
+        (
+            "Traceback (most recent call last):\n  ...\nModuleNotFoundError: No module named 'pyarrow'\n\nThe "
+            "above exception was the direct cause of the following:\n\nTraceback (most recent call last):\n  ...\n"
+            "pyspark.errors.PySparkImportError: [PACKAGE_NOT_INSTALLED] PyArrow must be installed\n",
+            "(ModuleNotFoundError: No module named 'pyarrow')",
         ),
         (
             "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `x` cannot be resolved. Did you mean one "

@@ -33,9 +33,10 @@ _SQL_TYPE = re.compile(
 # What a JVM's or a Python worker's exception says after its name, unless it is of Spark or of files.
 _RAISED = re.compile(
     r"(?<![\w.])((?!org\.apache\.|io\.delta\.|java\.(?:io|net|nio)\.)"
-    r"(?:[a-z]\w*\.)+(?=[A-Z])[\w$]*(?:Exception|Error)): .*",
+    r"(?:[a-z]\w*\.)+(?=[A-Z])[\w$]*(?:Exception|Error)): (.*)",
     re.DOTALL,
 )
+_FILE = re.compile(r"\b(?:abfss?|dbfs|file|gs|hdfs|s3a?|wasbs?):/[^\s'\"`,;)]+")
 # Py4J's own words, the JVM's stack, and the query that we made.
 _CALLING = re.compile(r"^An error occurred while calling [\w.]+\n?: ")
 _NOISE = re.compile(r"\n+(JVM stacktrace:|== SQL|\s*at [\w.$]+\(|Driver stacktrace:)")
@@ -96,8 +97,14 @@ def _without_values(text: str) -> str:
     if found is not None and _about_data(found.group(1), text):
         text = _class_alone(found.group(1), text)
     else:
-        text = _scrubbed(_RAISED.sub(r"\1", text))
-    return mask_text(text + raised)
+        text = _scrubbed(_RAISED.sub(_without_message, text))
+    return mask_text((text + raised).strip())
+
+
+def _without_message(raised: re.Match[str]) -> str:
+    """Return an exception's name, and the file that it is about."""
+    file = _FILE.search(raised[2])
+    return f"{raised[1]}: {file.group()}" if file is not None else raised[1]
 
 
 def _about_data(name: str, text: str) -> bool:
@@ -124,9 +131,9 @@ def _without_traceback(text: str) -> tuple[str, str]:
     last = _LAST_RAISED.findall(traceback[0]) if traceback else []
     if not last:
         return said, ""
-    name, message = last[-1]
     # What is not installed is no data.
-    return said, f" ({name}: {message})" if name == "ModuleNotFoundError" else f" ({name})"
+    missing = [f"{name}: {message}" for name, message in last if name == "ModuleNotFoundError"]
+    return said, f" ({missing[-1] if missing else last[-1][0]})"
 
 
 def _scrubbed(text: str) -> str:

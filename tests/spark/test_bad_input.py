@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 
 from tests.spark.conftest import NewSession
@@ -76,7 +77,7 @@ def test_a_source_that_fails(new_session: NewSession, tmp_path: Path) -> None:
 
 def test_the_users_own_error(new_session: NewSession) -> None:
     frame = new_session().sql("select id, raise_error('the cupboard is bare') as x from range(3)")
-    refused(frame, "[USER_RAISED_EXCEPTION]")
+    refused(frame, "java.lang.RuntimeException" if pyspark.__version__ < "4" else "[USER_RAISED_EXCEPTION]")
     assert "cupboard" not in (fingerprint(frame).error or ""), "it may be made of cells"
 
 
