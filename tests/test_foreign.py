@@ -55,8 +55,8 @@ SPARK = "Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times, m
             "An exception was thrown from the Python worker. (ValueError)",
         ),
         (
-            "Traceback (most recent call last):\n  ...\nModuleNotFoundError: No module named 'pyarrow'\n\nThe "
-            "above exception was the direct cause of the following:\n\nTraceback (most recent call last):\n  ...\n"
+            "Traceback (most recent call last):\n  ...\nModuleNotFoundError: No module named 'pyarrow'\n"
+            "\nThe above exception was the direct cause of this:\n\nTraceback (most recent call last):\n  ...\n"
             "pyspark.errors.PySparkImportError: [PACKAGE_NOT_INSTALLED] PyArrow must be installed\n",
             "(ModuleNotFoundError: No module named 'pyarrow')",
         ),
