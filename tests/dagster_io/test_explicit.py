@@ -13,12 +13,14 @@ import pytest
 from dagster import (
     AssetExecutionContext,
     AssetOut,
+    BackfillPolicy,
     DailyPartitionsDefinition,
     DataVersion,
     InMemoryIOManager,
     MaterializeResult,
     Output,
     RetryPolicy,
+    StaticPartitionsDefinition,
     asset,
     materialize,
     multi_asset,
@@ -30,6 +32,7 @@ from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.expectations.declare import expect
 from ubunye_orchestrate.hashing.api import fingerprint
+from ubunye_orchestrate.records.values import not_hashed
 
 from .conftest import Project
 
@@ -436,6 +439,36 @@ def test_partitions(project: Project) -> None:
     record = project.receipt("daily", "2024-01-02")
     assert record.run_id == f"{result.run_id}--2024-01-02"
     assert record.variables == {"dt": "2024-01-02", "dtf": "%Y-%m-%d"}
+
+
+@pytest.mark.filterwarnings("ignore:Parameter `backfill_policy` of function `asset`")
+def test_of_one_frame_for_several_partitions_only_what_is_known_of_each_is_shown(project: Project) -> None:
+    @asset(partitions_def=StaticPartitionsDefinition(["a", "b"]), backfill_policy=BackfillPolicy.single_run())
+    def both(context: AssetExecutionContext, receipts: Receipts) -> MaterializeResult:  # type: ignore[type-arg]
+        with receipts.run(context) as run:
+            metadata = run.wrote("both", ORDERS)
+        return MaterializeResult(metadata=metadata)
+
+    tags = {"dagster/asset_partition_range_start": "a", "dagster/asset_partition_range_end": "b"}
+    assert run(project, [both], tags=tags).success
+    for partition in ("a", "b"):
+        metadata = project.metadata("both", partition)
+        assert "dagster/partition_row_count" not in metadata
+        assert "ubunye/data_hash" not in metadata
+        assert metadata["ubunye/stored_together"].startswith("rows of all 2 partitions: 3; ")
+
+
+def test_what_a_hash_failed_with_is_masked(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = not_hashed("HashError: cannot reach postgres://u:geheim@h/db")
+    monkeypatch.setattr("ubunye_orchestrate.records.steps.fingerprint_value", lambda *_, **__: failed)
+
+    @asset
+    def table(context: AssetExecutionContext, receipts: Receipts) -> None:
+        with receipts.run(context) as run:
+            context.add_output_metadata(run.wrote("table", ORDERS))
+
+    assert run(project, [table]).success
+    assert project.metadata("table")["ubunye/hash_error"] == "HashError: cannot reach postgres://u:***@h/db"
 
 
 def test_beside_an_io_manager_there_is_one_receipt(project: Project) -> None:

@@ -17,8 +17,14 @@ from ubunye_orchestrate.dagster_io.receipts.baseline import find_baseline
 from ubunye_orchestrate.dagster_io.receipts.expecting import check_read, check_table, not_checked, rules_of
 from ubunye_orchestrate.dagster_io.receipts.frame_checks import ANOTHER_FRAME, FrameChecks
 from ubunye_orchestrate.dagster_io.receipts.ledger import Block, StepEntry, Stored
-from ubunye_orchestrate.dagster_io.receipts.metadata import compact_receipt, table_metadata
-from ubunye_orchestrate.dagster_io.receipts.panel import harmless, mirror, receipt_metadata, with_baseline
+from ubunye_orchestrate.dagster_io.receipts.metadata import compact_receipt
+from ubunye_orchestrate.dagster_io.receipts.panel import (
+    frame_metadata,
+    harmless,
+    mirror,
+    receipt_metadata,
+    with_baseline,
+)
 from ubunye_orchestrate.dagster_io.receipts.policies import policy_in
 from ubunye_orchestrate.dagster_io.receipts.producers import producers_of
 from ubunye_orchestrate.dagster_io.receipts.published import Published
@@ -185,7 +191,6 @@ class ReceiptRun:
         ``scope``, rather than the plan that was stored.
         """
         self._refuse_outside("wrote")
-        shown: dict[str, MetadataValue] = {}
         with harmless(self._log, f"noting output {name}"):
             step, hashed = step_of_frame(
                 name,
@@ -198,12 +203,8 @@ class ReceiptRun:
                 source_version=source_version,
             )
             self._outputs.append(_Output(step, hashed, frame))
-            shown = table_metadata(hashed, columns_in_order(frame), partitioned=bool(self._task.partitions))
-            if hashed.data_hash is not None:
-                shown[keys.DATA_HASH] = MetadataValue.text(hashed.data_hash)
-            if hashed.error is not None:
-                shown[keys.HASH_ERROR] = MetadataValue.text(hashed.error)
-        return shown
+            return frame_metadata(hashed, columns_in_order(frame), self._task.partitions)
+        return {}
 
     @property
     def commit_note(self) -> str:

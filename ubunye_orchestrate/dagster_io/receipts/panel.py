@@ -24,7 +24,15 @@ from ubunye_orchestrate.masking import mask_text
 from ubunye_orchestrate.records.model import RunRecord
 from ubunye_orchestrate.records.store import RecordStore
 
-__all__ = ["Mirrored", "harmless", "mirror", "mirror_metadata", "receipt_metadata", "with_baseline"]
+__all__ = [
+    "Mirrored",
+    "frame_metadata",
+    "harmless",
+    "mirror",
+    "mirror_metadata",
+    "receipt_metadata",
+    "with_baseline",
+]
 
 
 @dataclass(frozen=True)
@@ -81,14 +89,7 @@ def receipt_metadata(
 
     ``part`` is what was stored and ``columns`` the order of its columns; ``is_file`` shows its location too.
     """
-    partitions = (record.dagster or {}).get("partition_keys") or ()
-    shown = table_metadata(part, columns, partitioned=bool(partitions))
-    if part.data_hash is not None:
-        shown[keys.DATA_HASH] = MetadataValue.text(part.data_hash)
-    if len(partitions) > 1:
-        shown = _of_all(shown, part, len(partitions))
-    if part.error is not None:
-        shown[keys.HASH_ERROR] = MetadataValue.text(mask_text(part.error))
+    shown = frame_metadata(part, columns, (record.dagster or {}).get("partition_keys") or ())
     if record.duration_sec is not None:
         shown[keys.SECONDS] = MetadataValue.float(record.duration_sec)
     shown[keys.HASH_SECONDS] = MetadataValue.float(round(part.seconds, 6))
@@ -102,6 +103,20 @@ def receipt_metadata(
         else:
             shown["path"] = MetadataValue.path(location)
     shown[keys.RECEIPT] = MetadataValue.json(compact_receipt(record, mirrored.path))
+    return shown
+
+
+def frame_metadata(
+    part: Fingerprint, columns: Sequence[str], partitions: Sequence[str]
+) -> dict[str, MetadataValue]:
+    """Return what a materialization shows of a frame that was stored, for all these partitions at once."""
+    shown = table_metadata(part, columns, partitioned=bool(partitions))
+    if part.data_hash is not None:
+        shown[keys.DATA_HASH] = MetadataValue.text(part.data_hash)
+    if len(partitions) > 1:
+        shown = _of_all(shown, part, len(partitions))
+    if part.error is not None:
+        shown[keys.HASH_ERROR] = MetadataValue.text(mask_text(part.error))
     return shown
 
 
