@@ -83,6 +83,8 @@ def test_spark_counts_as_every_engine_does(new_session: NewSession) -> None:
         **{"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "Asia/Kathmandu"}
     )
     _compare(cases, spark_frame(session, table), 8)
+    twice = session.sql("select 9223372036854775807 as x union all select 9223372036854775807")
+    assert measure(twice, ["x"]) == Measure(2, {"x": 2**64 - 2})
     some = [(rule, 0) for rule, _ in cases if rule.columns[0] in ("void", "int64", "decimal")]
     _compare(some, spark_frame(session, table.slice(0, 0)), 0)
 

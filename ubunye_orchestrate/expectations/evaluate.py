@@ -366,7 +366,9 @@ def why(error: BaseException, columns: Sequence[str]) -> str:
 
 
 def _kind(error: BaseException) -> str:
-    """Return an exception's class, and Spark's own for what it tells (CAST_INVALID_INPUT)."""
+    """Return an exception's class; with Spark's own (CAST_INVALID_INPUT) or what is not installed."""
+    if isinstance(error, ModuleNotFoundError):
+        return f"{type(error).__name__} [{error.name}]"
     condition = getattr(error, "getCondition", getattr(error, "getErrorClass", None))
     said = condition() if type(error).__module__.startswith("pyspark.") and condition is not None else None
     return f"{type(error).__name__} [{said}]" if said else type(error).__name__
