@@ -12,14 +12,9 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pytest
 
-from ubunye_orchestrate.dagster_io.receipts.values import (
-    columns_in_order,
-    combined,
-    fingerprint_value,
-    inspect_value,
-    not_hashed,
-)
+from ubunye_orchestrate.dagster_io.receipts.values import combined
 from ubunye_orchestrate.hashing.api import fingerprint
+from ubunye_orchestrate.records.values import columns_in_order, fingerprint_value, inspect_value, not_hashed
 
 TABLE = pa.table({"b": [1, 2, 3], "a": ["x", "y", None]})
 

@@ -31,7 +31,6 @@ from ubunye_orchestrate.dagster_io.drift.selection import AssetGiven, AssetsGive
 from ubunye_orchestrate.dagster_io.receipts import metadata as keys
 from ubunye_orchestrate.dagster_io.receipts.metadata import receipt_of_event
 from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
-from ubunye_orchestrate.dagster_io.receipts.values import inspect_value, not_hashed
 from ubunye_orchestrate.dagster_io.storage.delta_tables import DeltaTables
 from ubunye_orchestrate.dagster_io.storage.parquet_tables import ParquetTables
 from ubunye_orchestrate.errors import InvalidRecordError
@@ -40,6 +39,7 @@ from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.masking import mask_text
 from ubunye_orchestrate.records.model import RunRecord, StepRecord
 from ubunye_orchestrate.records.steps import step_from_fingerprint
+from ubunye_orchestrate.records.values import inspect_value, not_hashed
 
 __all__ = ["INTEGRITY", "build_integrity_checks"]
 

@@ -1,4 +1,4 @@
-"""What the records tell of a value, and the fingerprint of a table that is stored or read in partitions."""
+"""The fingerprint of a table that is stored or read in partitions."""
 
 from __future__ import annotations
 
@@ -7,24 +7,9 @@ from dataclasses import replace
 
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.hashing.rows_v1 import data_hash
-from ubunye_orchestrate.records.values import (
-    Nature,
-    Value,
-    columns_in_order,
-    fingerprint_value,
-    inspect_value,
-    not_hashed,
-)
+from ubunye_orchestrate.records.values import not_hashed
 
-__all__ = [
-    "Nature",
-    "Value",
-    "columns_in_order",
-    "combined",
-    "fingerprint_value",
-    "inspect_value",
-    "not_hashed",
-]
+__all__ = ["combined"]
 
 _MODULUS = 2**64
 

@@ -30,14 +30,7 @@ from ubunye_orchestrate.dagster_io.receipts.closing import GroupOf, close_run, o
 from ubunye_orchestrate.dagster_io.receipts.expecting import check_input, check_output
 from ubunye_orchestrate.dagster_io.receipts.panel import harmless
 from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
-from ubunye_orchestrate.dagster_io.receipts.values import (
-    Value,
-    columns_in_order,
-    combined,
-    fingerprint_value,
-    inspect_value,
-    not_hashed,
-)
+from ubunye_orchestrate.dagster_io.receipts.values import combined
 from ubunye_orchestrate.dagster_io.receipts.writer import (
     OpenInput,
     OpenOutput,
@@ -49,6 +42,13 @@ from ubunye_orchestrate.dagster_io.receipts.writer import (
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.records.settings import ReceiptSettings
+from ubunye_orchestrate.records.values import (
+    Value,
+    columns_in_order,
+    fingerprint_value,
+    inspect_value,
+    not_hashed,
+)
 
 __all__ = ["ReceiptsIOManager", "ReceiptsIOManagerDefinition", "ReceiptsMixin", "WritesReceipts"]
 

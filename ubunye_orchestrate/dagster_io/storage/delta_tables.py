@@ -18,7 +18,6 @@ from ubunye_orchestrate.dagster_io.receipts.expecting import check_parts, parts_
 from ubunye_orchestrate.dagster_io.receipts.panel import harmless
 from ubunye_orchestrate.dagster_io.receipts.producers import ordered_partitions
 from ubunye_orchestrate.dagster_io.receipts.tasks import note_of_run, task_of_output
-from ubunye_orchestrate.dagster_io.receipts.values import columns_in_order, inspect_value, not_hashed
 from ubunye_orchestrate.dagster_io.receipts.wrapper import WritesReceipts
 from ubunye_orchestrate.dagster_io.receipts.writer import OpenInput, OpenOutput, ReceiptWriter, TableStored
 from ubunye_orchestrate.dagster_io.storage import delta, delta_writing
@@ -43,6 +42,7 @@ from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.records.budget import NO_BUDGET, BudgetedStream
 from ubunye_orchestrate.records.model import StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
+from ubunye_orchestrate.records.values import columns_in_order, inspect_value, not_hashed
 
 __all__ = ["DeltaTables"]
 

@@ -13,7 +13,7 @@ from dagster import DagsterInstance, InputContext
 
 from ubunye_orchestrate.dagster_io.receipts.expecting import check_input
 from ubunye_orchestrate.dagster_io.receipts.panel import harmless
-from ubunye_orchestrate.dagster_io.receipts.values import combined, not_hashed
+from ubunye_orchestrate.dagster_io.receipts.values import combined
 from ubunye_orchestrate.dagster_io.receipts.writer import OpenInput, ReceiptWriter, TableRead
 from ubunye_orchestrate.dagster_io.storage.forms import (
     Form,
@@ -28,6 +28,7 @@ from ubunye_orchestrate.expectations.in_parts import TableInParts
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.records.budget import fingerprint_within
 from ubunye_orchestrate.records.settings import ReceiptSettings
+from ubunye_orchestrate.records.values import not_hashed
 
 __all__ = ["Source", "load"]
 

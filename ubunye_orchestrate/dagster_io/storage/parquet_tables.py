@@ -19,7 +19,6 @@ from upath import UPath
 
 from ubunye_orchestrate.dagster_io.receipts.expecting import check_parts, parts_to_store
 from ubunye_orchestrate.dagster_io.receipts.panel import harmless
-from ubunye_orchestrate.dagster_io.receipts.values import columns_in_order, inspect_value, not_hashed
 from ubunye_orchestrate.dagster_io.receipts.wrapper import WritesReceipts
 from ubunye_orchestrate.dagster_io.receipts.writer import OpenInput, OpenOutput, ReceiptWriter, TableStored
 from ubunye_orchestrate.dagster_io.storage import parquet
@@ -30,6 +29,7 @@ from ubunye_orchestrate.dagster_io.storage.storing import RowsToStore, store_exa
 from ubunye_orchestrate.expectations.in_parts import TableInParts
 from ubunye_orchestrate.records.model import StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
+from ubunye_orchestrate.records.values import columns_in_order, inspect_value, not_hashed
 
 __all__ = ["ParquetTables"]
 

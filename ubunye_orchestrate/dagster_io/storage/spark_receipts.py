@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ubunye_orchestrate.dagster_io.receipts.values import combined, not_hashed
+from ubunye_orchestrate.dagster_io.receipts.values import combined
 from ubunye_orchestrate.dagster_io.receipts.writer import Scope, TableRead, TableStored
 from ubunye_orchestrate.dagster_io.storage.forms import Form
 from ubunye_orchestrate.dagster_io.storage.spark_places import Part, Place, Rows, Stored
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.records.model import StepRecord
 from ubunye_orchestrate.records.steps import step_from_fingerprint, step_without_hash
+from ubunye_orchestrate.records.values import not_hashed
 
 __all__ = ["HashRows", "left_behind", "table_read", "table_stored"]
 

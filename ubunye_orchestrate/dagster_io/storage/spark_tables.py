@@ -22,7 +22,7 @@ from ubunye_orchestrate.dagster_io.receipts.panel import harmless
 from ubunye_orchestrate.dagster_io.receipts.producers import ordered_partitions
 from ubunye_orchestrate.dagster_io.receipts.spark_evidence import note_session
 from ubunye_orchestrate.dagster_io.receipts.tasks import note_of_run, task_of_output
-from ubunye_orchestrate.dagster_io.receipts.values import combined, inspect_value, not_hashed
+from ubunye_orchestrate.dagster_io.receipts.values import combined
 from ubunye_orchestrate.dagster_io.receipts.wrapper import WritesReceipts
 from ubunye_orchestrate.dagster_io.receipts.writer import OpenInput, OpenOutput, ReceiptWriter
 from ubunye_orchestrate.dagster_io.storage.forms import Form, convert, form_of_annotation, item_annotation
@@ -45,6 +45,7 @@ from ubunye_orchestrate.hashing.frames import native
 from ubunye_orchestrate.records.budget import fingerprint_within
 from ubunye_orchestrate.records.paths import task_name_for_asset
 from ubunye_orchestrate.records.settings import ReceiptSettings
+from ubunye_orchestrate.records.values import inspect_value, not_hashed
 
 __all__ = ["Mode", "SparkTables", "Storage"]
 

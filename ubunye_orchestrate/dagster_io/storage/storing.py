@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from dagster import OutputContext
 
-from ubunye_orchestrate.dagster_io.receipts.values import inspect_value
 from ubunye_orchestrate.dagster_io.receipts.writer import ReceiptWriter
 from ubunye_orchestrate.dagster_io.storage.forms import pandas_metadata
 from ubunye_orchestrate.errors import HashError, StorageError
 from ubunye_orchestrate.foreign import said
 from ubunye_orchestrate.hashing.frames import arrow_stream
+from ubunye_orchestrate.records.values import inspect_value
 
 __all__ = ["RowsToStore", "spooled", "store_exactly", "values_to_store"]
 
