@@ -56,7 +56,7 @@ SPARK = "Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times, m
         ),
         (
             "Traceback (most recent call last):\n  ...\nModuleNotFoundError: No module named 'pyarrow'\n"
-            "\nThe above exception was the direct cause of this:\n\nTraceback (most recent call last):\n  ...\n"
+            "\nThe above exception was the cause of:\n\nTraceback (most recent call last):\n  ...\n"
             "pyspark.errors.PySparkImportError: [PACKAGE_NOT_INSTALLED] PyArrow must be installed\n",
             "(ModuleNotFoundError: No module named 'pyarrow')",
         ),
