@@ -96,4 +96,5 @@ def test_what_spark_says_of_a_failure_is_its_kind_and_no_value(new_session: NewS
     assert re.fullmatch(r"not checked: \w+ \[CAST_INVALID_INPUT\] at column 'x'", str(cast.detail))
     assert re.fullmatch(r"\w+ \[CAST_INVALID_INPUT\] at column 'x'", str(measure(cells, ["x"])))
     (raised,) = evaluate([expect.not_null("x")], session.sql("select raise_error('password=hunter2') as x"))
-    assert re.fullmatch(r"not checked: \w+ \[USER_RAISED_EXCEPTION\] at column 'x'", str(raised.detail))
+    # Spark 3.5 has no name of its own for it.
+    assert re.fullmatch(r"not checked: \w+( \[USER_RAISED_EXCEPTION\])? at column 'x'", str(raised.detail))
