@@ -160,13 +160,16 @@ def test_an_unexplained_change_fails_with_an_error(watch: Watch) -> None:
     assert "1 materialization without drift." in str(tick.skip_message)
 
 
-def test_a_changed_input_that_was_not_stored_so_breaks_custody(project: Project) -> None:
-    class Tampered(InMemoryIOManager):
-        def load_input(self, context: Any) -> Any:
-            return super().load_input(context).assign(x=0)
-
+def test_a_changed_input_that_was_not_stored_so_breaks_custody(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = InMemoryIOManager.load_input
+    # Of Dagster's own class, which is known to give back what it was given: a subclass may do as it likes.
+    monkeypatch.setattr(
+        InMemoryIOManager, "load_input", lambda self, context: load(self, context).assign(x=0)
+    )
     watch = Watch(project, build_drift_sensor([raw, clean]))
-    watch.manager = with_receipts(Tampered(), project.receipts)
+    watch.manager = with_receipts(InMemoryIOManager(), project.receipts)
     watch.tick()
     watch.run()
     evaluation = watch.found()["clean"]
@@ -222,7 +225,7 @@ class TestPolicies:
         [
             (
                 {"min_row": 2},
-                r'metadata "ubunye/policy" of asset odd has min_row; known are severities, min_rows',
+                r'metadata "ubunye/policy" of asset odd has .min_row.; expected one of severities, min_rows',
             ),
             ("strict", r'metadata "ubunye/policy" of asset odd is .*; expected a mapping'),
             ({"min_rows": -1}, "a bound is 0 or more"),
