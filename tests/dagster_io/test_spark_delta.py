@@ -330,7 +330,20 @@ def test_a_hash_is_taken_from_the_receipt_of_the_version_that_is_read(
     assert read.hash_reused_from == first.run_id
     assert read.data_hash == project.receipt("source").outputs[0].data_hash
     assert (moved.hash_reused_from, moved.row_count) == (None, 5)
-    # The engine's own program reads what Spark left.
+
+
+def test_the_engines_own_program_reads_what_spark_left(
+    project: Project, manager: SparkIOManager, spark: "SparkSession"
+) -> None:
+    @asset
+    def source() -> Any:
+        return spark.range(3)
+
+    @asset
+    def taken(source: Any) -> Any:
+        return source
+
+    project.run([source, taken], manager)
     engine = importlib.import_module("ubunye.cli.main")
     address = ["-d", str(project.root), "-u", "default", "-p", "default", "-t", "taken"]
     said = CliRunner().invoke(engine.app, ["lineage", "trace", *address])

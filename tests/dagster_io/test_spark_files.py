@@ -14,6 +14,7 @@ from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
 from ubunye_orchestrate.dagster_io.storage.spark_files import ParquetFolders
 from ubunye_orchestrate.dagster_io.storage.spark_io_manager import SparkIOManager
 from ubunye_orchestrate.dagster_io.storage.spark_session import SparkResource
+from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.expectations.declare import expect
 from ubunye_orchestrate.hashing.api import fingerprint
 
@@ -82,7 +83,7 @@ def test_files_are_replaced_whole_and_a_plan_is_computed_once(
 def test_a_write_that_fails_leaves_the_old_table(
     project: Project, manager: SparkIOManager, spark: "SparkSession", base: Path
 ) -> None:
-    plans = ["id", "cast(raise_error('the user''s own') as bigint) as id"]
+    plans = ["id", "cast(raise_error('of the user') as bigint) as id"]
 
     @asset
     def table() -> Any:
@@ -91,8 +92,8 @@ def test_a_write_that_fails_leaves_the_old_table(
     project.run([table], manager)
     plans.pop(0)
     result = project.run([table], manager, raise_on_error=False)
-    assert "the user's own" in str(result.failure_data_for_node("table").error)  # type: ignore[union-attr]
-    assert "the user's own" in (project.mirrored("table")[0].error or "")
+    assert "of the user" in str(result.failure_data_for_node("table").error)  # type: ignore[union-attr]
+    assert "of the user" not in (project.mirrored("table")[0].error or ""), "it may be made of cells"
     assert spark.read.parquet(str(base / "table")).count() == 3
 
 
@@ -118,6 +119,10 @@ def test_each_partition_is_a_folder(
 
     tags = {"dagster/asset_partition_range_start": "eu", "dagster/asset_partition_range_end": "us/w %x"}
     project.run([sales], manager, tags=tags)
+    if spark.version < "4":
+        with pytest.raises(StorageError, match="needs PySpark 4"):
+            project.run([total, sales], manager, selection=[total])
+        return
     project.run([total, sales], manager, selection=[total])
     assert sorted(path.name for path in (base / "sales").iterdir()) == ["eu", "us%2Fw%20%25x"]
     whole, read = project.mirrored("sales")[0].outputs[0], project.receipt("total").inputs[0]
@@ -309,6 +314,9 @@ def test_parquet_tables_of_a_catalog(project: Project, spark: "SparkSession") ->
 def test_a_column_that_has_no_hash_is_stored_all_the_same(
     project: Project, manager: SparkIOManager, spark: "SparkSession", base: Path
 ) -> None:
+    if spark.version < "4":
+        pytest.skip("Spark has variants from 4.0 on")
+
     @asset
     def table() -> Any:
         return spark.sql("select 1 as id, parse_json('{}') as v")
