@@ -26,7 +26,6 @@ from ubunye_orchestrate.dagster_io.storage.spark_places import (
 from ubunye_orchestrate.dagster_io.storage.spark_session import commits_noted, delta_coordinates
 from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.hashing.spark.failures import reason
-from ubunye_orchestrate.hashing.spark.sql import literal
 
 __all__ = ["DeltaTables", "place_of"]
 
@@ -180,11 +179,7 @@ class DeltaTables:
         names = _file_names(table)
         if number > 0:
             names -= _file_names(self.read(session, place, {"version": number - 1}))
-        if any(name.lower() == "_metadata" for name in table.columns):
-            # A column of the table's own hides the one that Spark has for a row's file.
-            file = "substring_index(input_file_name(), '/', -1)"
-            return table.where(f"{file} in ({', '.join(map(literal, sorted(names)))})")
-        return table.where(table["_metadata.file_name"].isin(sorted(names)))
+        return table.where(_file_name_of_row(table).isin(sorted(names)))
 
     def _commit_of(self, session: Any, place: Place, note: str) -> dict[str, Any] | None:
         for limit in _HISTORY_STEPS:
@@ -234,6 +229,18 @@ def place_of(table: str) -> Place:
 def _file_names(table: Any) -> set[str]:
     # Every file's name is its own, and its path may be written in several ways.
     return {unquote(path.rpartition("/")[2]) for path in table.inputFiles()}
+
+
+def _file_name_of_row(table: Any) -> Any:
+    if all(name.lower() != "_metadata" for name in table.columns):
+        return table["_metadata.file_name"]
+    # A column of the table's own hides the one that Spark has for a row's file.
+    if hasattr(table, "metadataColumn"):
+        return table.metadataColumn("_metadata")["file_name"]
+    # Spark 3.5 has it, and its Python has not.
+    from pyspark.sql import Column
+
+    return Column(table._jdf.metadataColumn("_metadata"))["file_name"]
 
 
 def _not_there(error: Exception, place: Place) -> StorageError | None:
