@@ -317,7 +317,7 @@ def test_whatever_pandas_takes_for_a_null_is_one_among_text(null: Any) -> None:
 
 
 def test_text_that_is_no_text_is_named_by_its_row() -> None:
-    frame = pd.DataFrame({"x": np.array(["a", np.nan, "b", "\ud800"], object)})
+    frame = pd.DataFrame({"x": pd.Series(["a", np.nan, "b", "\ud800"], dtype=object)})
     assert "row 3: text that is not valid Unicode" in str(failure(frame).error)
 
 
