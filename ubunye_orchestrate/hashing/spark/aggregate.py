@@ -12,6 +12,7 @@ from ubunye_orchestrate.hashing.spark.checks import ValueChecks
 from ubunye_orchestrate.hashing.spark.digests import (
     INVALID_TEXT,
     OTHER_JAVA,
+    Columns,
     Digests,
     conditions_of,
     placed,
@@ -21,13 +22,10 @@ from ubunye_orchestrate.hashing.spark.failures import reason
 from ubunye_orchestrate.hashing.spark.lanes import sums_of, totals_of
 from ubunye_orchestrate.hashing.spark.lines import columns_of
 from ubunye_orchestrate.hashing.spark.session import JsonWriter
-from ubunye_orchestrate.hashing.spark.types import SparkType
 
 __all__ = ["Totals", "bad_values", "totals"]
 
 logger = logging.getLogger(__name__)
-
-Columns = list[tuple[str, SparkType]]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,15 @@ from ubunye_orchestrate.hashing.spark.sql import any_of, literal
 from ubunye_orchestrate.hashing.spark.types import SparkType, can_be_named
 from ubunye_orchestrate.hashing.spark.values import FLOATS
 
-__all__ = ["INVALID_TEXT", "OTHER_JAVA", "Digests", "conditions_of", "placed", "rows_to_digests"]
+__all__ = [
+    "INVALID_TEXT",
+    "OTHER_JAVA",
+    "Columns",
+    "Digests",
+    "conditions_of",
+    "placed",
+    "rows_to_digests",
+]
 
 INVALID_TEXT = "invalid_text"
 """The column that says whether a row holds text that is not valid Unicode."""
@@ -31,6 +39,7 @@ OTHER_JAVA = "other_java"
 _REPLACEMENT = "\ufffd"
 
 Columns = list[tuple[str, SparkType]]
+"""The names and types of a frame's columns, in its order."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +82,8 @@ def rows_to_digests(frame: Any, named: Columns, writer: JsonWriter, catalyst: Ca
         flags[OTHER_JAVA] = _other_java()
     if look_at_lines or line.has_marks is not None:
         places = (column.place for column in columns)
-        rows = rows.selectExpr(*places, f"{text} as line", f"{line.has_marks or 'false'} as has_marks")
+        marks = [f"{line.has_marks} as has_marks"] if line.has_marks is not None else []
+        rows = rows.selectExpr(*places, f"{text} as line", *marks)
         text = "line"
         if INVALID_TEXT in flags:
             # The JSON writer has put a replacement character there: values are looked at only where it has.

@@ -53,7 +53,7 @@ class JsonWriter:
     """What a session's JSON writer writes right."""
 
     floats: bool
-    """Every double and float; else only those that every JVM writes right (``values.unsafe_float``)."""
+    """Every double and float; else only those that every JVM writes right (``values.one_may_be_unsafe``)."""
 
     times: bool
     """Every date and timestamp."""
