@@ -291,6 +291,16 @@ def test_a_fault_that_a_null_hides_is_none() -> None:
     assert _lines(lists) == ['{"x":["a","é"]}', "{}"]
 
 
+@pytest.mark.parametrize("inner", [pa.dictionary(pa.int16(), pa.float16()), Tagged(pa.string())], ids=str)
+def test_nulls_of_types_that_arrow_cannot_build(inner: pa.DataType) -> None:
+    runs = pa.run_end_encoded(pa.int32(), pa.struct([("f", inner)]))
+    for t in (pa.list_(runs), pa.list_(pa.list_(runs)), pa.map_(pa.string(), pa.list_(runs))):
+        _hold_to_reference(plain_array([None, [], None], t))
+        # As a scalar, such a null ends the process, as a cell or inside another (pyarrow 26).
+        _hold_to_reference(plain_array([(None,), None, ([],)], pa.struct([("g", t)])))
+        _hold_to_reference(plain_array([[None, []], None], pa.list_(t)))
+
+
 def test_a_type_without_canonical_text_is_refused() -> None:
     with pytest.raises(HashError, match=r"column 'x' \(duration\[s\]\)"):
         batch_lines(pa.record_batch([pa.array([1], pa.duration("s"))], ["x"]))

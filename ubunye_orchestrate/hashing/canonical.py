@@ -9,6 +9,7 @@ Values are read from Arrow without a detour that could lose anything (no pandas,
 from __future__ import annotations
 
 import base64
+import bisect
 import datetime
 import struct
 from collections.abc import Sequence
@@ -29,8 +30,8 @@ __all__ = [
     "float_text",
     "json_string",
     "row_line",
+    "text_at",
     "timestamp_text",
-    "value_text",
 ]
 
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -48,7 +49,7 @@ _ESCAPES |= {ord(c): "\\" + e for c, e in zip('"\\\b\t\n\f\r', '"\\btnfr', stric
 
 
 def batch_lines(batch: pa.RecordBatch, *, first_row: int = 0) -> pa.Array:
-    """Return the canonical line of each row of a record batch (or a table) as a ``large_string`` array.
+    """Return the canonical line of each row of a record batch as a ``large_string`` array.
 
     ``first_row`` is the position of the batch's first row in its table, for messages. Raises HashError,
     naming column, type and row, for a type or a value that rows-v1 does not define.
@@ -64,7 +65,7 @@ def row_line(columns: Sequence[tuple[str, pa.Array]], row: int, *, first_row: in
     fields = []
     for name, values in sorted(columns, key=lambda column: column[0]):
         try:
-            text = value_text(values[row])
+            text = text_at(values, row)
         except HashError as e:
             type_name = canonical_type(values.type, column=name)
             raise HashError(e.reason, column=name, type_name=type_name, row=first_row + row) from e
@@ -73,35 +74,45 @@ def row_line(columns: Sequence[tuple[str, pa.Array]], row: int, *, first_row: in
     return "{" + ",".join(fields) + "}"
 
 
-def value_text(scalar: pa.Scalar) -> str | None:
-    """Return the canonical text of one Arrow scalar, or None for null.
+def text_at(values: pa.Array, row: int) -> str | None:
+    """Return the canonical text of the value at a position of an Arrow array, or None for null.
 
     Raises HashError with the reason alone; ``row_line`` adds the place.
     """
-    scalar = _decoded(scalar)
-    if not scalar.is_valid:
+    stored = _stored(values, row)
+    if stored is None:
         return None
-    t = scalar.type
+    values, row = stored
+    t = values.type
     if _is_list(t):
-        return "[" + ",".join(_text_or_null(item) for item in scalar.values) + "]"
+        items = values[row].values
+        return "[" + ",".join(_text_or_null(items, i) for i in range(len(items))) + "]"
     if pat.is_map(t):
-        return _map_text(scalar)
+        return _map_text(values[row].values)
     if pat.is_struct(t):
-        return _struct_text(scalar)
-    return _flat_text(scalar, t)
+        return _struct_text(values, row)
+    return _flat_text(values[row], t)
 
 
-def _decoded(scalar: pa.Scalar) -> pa.Scalar:
-    """Unwrap dictionary, run-end-encoded and extension scalars; a valid index may point to a null value."""
-    while scalar.is_valid and (
-        isinstance(scalar.type, pa.BaseExtensionType)
-        or pat.is_dictionary(scalar.type)
-        or pat.is_run_end_encoded(scalar.type)
-    ):
-        scalar = scalar.value
-        if scalar is None:
-            return pa.scalar(None)
-    return scalar
+def _stored(values: pa.Array, row: int) -> tuple[pa.Array, int] | None:
+    """Follow extension types, dictionaries and runs to the array that stores a value; None for null.
+
+    No scalar is made of a null: where the type has no builder of Arrow's (a dictionary of half floats, an
+    extension type), a null list of runs of it ends the process (pyarrow 26).
+    """
+    while True:
+        if isinstance(values.type, pa.BaseExtensionType):
+            values = values.storage
+        elif pat.is_dictionary(values.type):
+            index = values.indices[row].as_py()
+            if index is None:
+                return None
+            values, row = values.dictionary, index
+        elif pat.is_run_end_encoded(values.type):
+            row = bisect.bisect_right(values.run_ends.to_numpy(), values.offset + row)
+            values = values.values
+        else:
+            return None if values.slice(row, 1).null_count else (values, row)
 
 
 def _is_list(t: pa.DataType) -> bool:
@@ -109,17 +120,17 @@ def _is_list(t: pa.DataType) -> bool:
     return any(is_kind(t) for is_kind in kinds)
 
 
-def _text_or_null(scalar: pa.Scalar) -> str:
-    text = value_text(scalar)
+def _text_or_null(values: pa.Array, row: int) -> str:
+    text = text_at(values, row)
     return "null" if text is None else text
 
 
-def _struct_text(scalar: pa.StructScalar) -> str:
+def _struct_text(values: pa.StructArray, row: int) -> str:
     fields = []
-    for i in range(scalar.type.num_fields):
-        text = value_text(scalar[i])
+    for i in range(values.type.num_fields):
+        text = text_at(values.field(i), row)
         if text is not None:
-            fields.append(f"{json_string(field_name(scalar.type.field(i)))}:{text}")
+            fields.append(f"{json_string(field_name(values.type.field(i)))}:{text}")
     return "{" + ",".join(fields) + "}"
 
 
@@ -334,25 +345,25 @@ def _placed(digits: str, power: int) -> str:
 # --------------------------------------------------------------------------- maps
 
 
-def _map_text(scalar: pa.MapScalar) -> str:
-    entries = scalar.values
+def _map_text(entries: pa.StructArray) -> str:
     keys, items = entries.field(0), entries.field(1)
     by_text: dict[str, tuple[Any, str]] = {}
-    for key, item in zip(keys, items, strict=True):
-        text, order = _key(key)
+    for i in range(len(entries)):
+        text, order = _key(keys, i)
         if text in by_text:
             raise HashError("a map has two keys with the same text; its entries cannot be told apart")
-        by_text[text] = (order, _text_or_null(item))
+        by_text[text] = (order, _text_or_null(items, i))
     entries_sorted = sorted(by_text.items(), key=lambda entry: entry[1][0])
     return "{" + ",".join(f"{json_string(key)}:{value}" for key, (_, value) in entries_sorted) + "}"
 
 
-def _key(scalar: pa.Scalar) -> tuple[str, Any]:
+def _key(keys: pa.Array, row: int) -> tuple[str, Any]:
     """Return a map key's text as Spark's JSON writer turns it to one, and what the entries are sorted by."""
-    scalar = _decoded(scalar)
-    if not scalar.is_valid:
+    stored = _stored(keys, row)
+    if stored is None:
         raise HashError("a map has a null key; it has no text")
-    t = scalar.type
+    keys, row = stored
+    scalar, t = keys[row], keys.type
     if pat.is_floating(t):
         number = float(scalar.as_py()) + 0.0  # a key -0.0 is 0.0
         text = double_text(number) if pat.is_float64(t) else float_text(number)
