@@ -76,8 +76,19 @@ def table_of_floats(count: int = 4000) -> pa.Table:
     )
 
 
+def table_of_many_columns(count: int = 600) -> pa.Table:
+    """Too many columns of floats for the code of a row, in runs of one and of several, some all null."""
+    columns: dict[str, Any] = {f'd"{n:02}': doubles(20 + n, count) for n in range(9)}
+    columns |= {f"f.{n}": singles(40 + n, count) for n in range(5)}
+    columns |= {"d as text": [str(n) for n in range(count)], 'd"04, a number': range(count)}
+    columns |= {"e`": doubles(60, count), "f.2, a list": pa.array([[0.002]] * count)}
+    columns |= {"f.3, no number": pa.nulls(count, pa.float64()), "n": pa.nulls(count, pa.float32())}
+    return pa.table(columns)
+
+
 TABLE = table_of_floats()
 FLAT = TABLE.select(["d", "f", "known", "plain", "text"])
+MANY = table_of_many_columns()
 
 
 def stored(session: Any, table: pa.Table, folder: Path) -> Any:
@@ -85,7 +96,7 @@ def stored(session: Any, table: pa.Table, folder: Path) -> Any:
     return session.read.parquet(str(folder / "floats.parquet"))
 
 
-@pytest.mark.parametrize("table", [FLAT, TABLE], ids=["flat", "nested"])
+@pytest.mark.parametrize("table", [FLAT, TABLE, MANY], ids=["flat", "nested", "many"])
 def test_on_this_java(new_session: NewSession, spark_jdk: Path, tmp_path: Path, table: pa.Table) -> None:
     got = fingerprint(stored(new_session(), table, tmp_path))
     assert got.error is None
@@ -94,11 +105,12 @@ def test_on_this_java(new_session: NewSession, spark_jdk: Path, tmp_path: Path, 
     assert got.path_taken == ("spark-sql+java-method" if is_old else "spark-sql")
 
 
+@pytest.mark.parametrize("table", [TABLE, MANY], ids=["nested", "many"])
 @pytest.mark.parametrize("way", ["catalyst", "java-method", "arrow-udf", "python-udf"])
 def test_by_every_way(
-    new_session: NewSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+    new_session: NewSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, table: pa.Table
 ) -> None:
-    frame = stored(new_session(), TABLE, tmp_path)
+    frame = stored(new_session(), table, tmp_path)
     writer = dataclasses.replace(
         json_writer(frame.sparkSession),
         floats=False,
@@ -116,7 +128,7 @@ def test_by_every_way(
     got = fingerprint(frame)
     assert got.error is None
     assert got.path_taken == f"spark-sql+{way}".replace("catalyst", "java-method")
-    assert got.data_hash == fingerprint(TABLE).data_hash
+    assert got.data_hash == fingerprint(table).data_hash
 
 
 def test_text_by_python_is_that_of_the_reference() -> None:

@@ -46,7 +46,8 @@ class Catalyst:
         """The column of an SQL expression."""
         self._column_class = type(self.sql("null"))
         self._java_sql = jvm.org.apache.spark.sql.functions.expr
-        self._invoke = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke
+        self._expressions = jvm.org.apache.spark.sql.catalyst.expressions
+        self._invoke = self._expressions.objects.StaticInvoke
         self._to_seq = jvm.PythonUtils.toSeq
         self._nothing = self._to_seq([])
         class_named, types = jvm.java.lang.Class.forName, jvm.org.apache.spark.sql.types
@@ -58,7 +59,7 @@ class Catalyst:
         (constructor,) = class_named(_INVOKE).getConstructors()
         further = constructor.getParameterCount() - 8
         self._properties = [True, True, True, *[jvm.scala.Option.empty()] * further]
-        self._sum = jvm.org.apache.spark.sql.catalyst.expressions.aggregate.Sum
+        self._sum = self._expressions.aggregate.Sum
         self._wrapping = self._mode_of_sums(jvm)
         if is_spark_4:
             columns = jvm.org.apache.spark.sql.classic.ExpressionUtils
@@ -69,37 +70,54 @@ class Catalyst:
 
     def sha256(self, binary: str) -> Any:
         """Return the column of the SHA-256 of bytes, 32 bytes."""
-        return self._column(self._call(_DIGESTS, "sha256", "binary", binary))
+        return self._column(self._call(_DIGESTS, "sha256", "binary", self._expression(binary)))
 
     def sum_of_first_eight_bytes(self, binary: str) -> Any:
         """Return the aggregate of the integers that the first eight bytes are, big endian, modulo 2**64."""
-        integer = self._call(_BYTES, "getPrefix", "bigint", binary)
+        integer = self._call(_BYTES, "getPrefix", "bigint", self._expression(binary))
         return self._column(self._sum(integer, self._wrapping).toAggregateExpression())
 
     def shortest_text(self, number: str) -> Any:
-        """Return the column of the text of a finite double or float as JDK 19+ writes it, on any JVM."""
-        text = self._call(_JSON_NUMBERS, "toString", "java string", number, "true")
-        return self._column(self._call(_SPARK_STRING, "fromString", "string", text))
+        """Return the column of the text of a double or float as JDK 19+ writes it, on any JVM.
+
+        Without quotes where it is not finite.
+        """
+        return self._column(self._shortest_text(self._expression(number)))
+
+    def shortest_texts(self, numbers: str) -> Any:
+        """Return the column of the ``shortest_text`` of each of an array of doubles or of floats.
+
+        Slower for each of them, but one expression whatever their number: a JVM does not compile a method of
+        more than 8,000 bytes, which the code of a row soon comes to.
+        """
+        number = self._expressions.UnresolvedNamedLambdaVariable(self._to_seq(["number"]))
+        each = self._expressions.LambdaFunction(self._shortest_text(number), self._to_seq([number]), False)
+        return self._column(self._expressions.ArrayTransform(self._expression(numbers), each))
+
+    def _shortest_text(self, number: Any) -> Any:
+        text = self._call(_JSON_NUMBERS, "toString", "java string", number, self._expression("true"))
+        return self._call(_SPARK_STRING, "fromString", "string", text)
 
     def _mode_of_sums(self, jvm: Any) -> Any:
         """Return what tells a sum to wrap where it overflows, whatever the session is set to."""
-        expressions = jvm.org.apache.spark.sql.catalyst.expressions
-        legacy = expressions.EvalMode.withName("LEGACY")
+        legacy = self._expressions.EvalMode.withName("LEGACY")
         modes = (c.getParameterTypes() for c in jvm.java.lang.Class.forName(_SUM).getConstructors())
         if any("NumericEvalContext" in t.getName() for types in modes for t in types):  # Spark 4.1 and newer
-            return expressions.NumericEvalContext(legacy, False)
+            return self._expressions.NumericEvalContext(legacy, False)
         return legacy
 
     def _call(self, class_name: str, method: str, returns: str, *arguments: Any) -> Any:
-        expressions = [self._expression_of(self._java_sql(a)) if isinstance(a, str) else a for a in arguments]
         return self._invoke(
             self._classes[class_name],
             self._types[returns],
             method,
-            self._to_seq(expressions),
+            self._to_seq(list(arguments)),
             self._nothing,
             *self._properties,
         )
+
+    def _expression(self, sql: str) -> Any:
+        return self._expression_of(self._java_sql(sql))
 
     def _column(self, expression: Any) -> Any:
         return self._column_class(self._column_of(expression))

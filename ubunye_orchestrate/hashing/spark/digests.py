@@ -7,14 +7,14 @@ small table costs. So names are placed, lines written and texts looked at in one
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ubunye_orchestrate.hashing.spark.catalyst import Catalyst
 from ubunye_orchestrate.hashing.spark.checks import ValueChecks
 from ubunye_orchestrate.hashing.spark.floats import finished, way_of_floats
 from ubunye_orchestrate.hashing.spark.lanes import digests_of
-from ubunye_orchestrate.hashing.spark.lines import Column, columns_of, line_of
+from ubunye_orchestrate.hashing.spark.lines import Column, columns_of, line_of, runs_of_floats
 from ubunye_orchestrate.hashing.spark.session import SHORTEST_DOUBLE, JsonWriter
 from ubunye_orchestrate.hashing.spark.sql import any_of, literal
 from ubunye_orchestrate.hashing.spark.types import SparkType, can_be_named
@@ -65,16 +65,17 @@ def rows_to_digests(frame: Any, named: Columns, writer: JsonWriter, catalyst: Ca
     columns = columns_of(named, writer)
     has_floats = any(t.holds(*FLOATS) for _, t in named)
     look_at_lines = not all(checks.is_quick(c.type) for c in conditions_of(columns, checks.invalid_text))
+    with_texts = False
     if has_floats and not writer.floats:
-        rows, columns = _with_texts_of_floats(frame, columns, catalyst)
+        rows, with_texts = _with_texts_of_floats(frame, columns, catalyst)
     elif look_at_lines or not can_be_named([name for name, _ in named]):
         rows = placed(frame, columns)
     else:
         rows, columns = frame, columns_of(named, writer, by_name=True)
-    line = line_of(columns, writer)
+    line = line_of(columns, writer, with_texts=with_texts)
     equal_keys = conditions_of(columns, checks.equal_keys).values()
     text = f"if({any_of(equal_keys)}, null, {line.text})" if equal_keys else line.text
-    ways = {"java-method"} if any(column.shortest_text for column in columns) else set()
+    ways = {"java-method"} if with_texts else set()
     flags = {}
     if invalid_text := conditions_of(columns, checks.invalid_text).values():
         flags[INVALID_TEXT] = any_of(invalid_text)
@@ -104,25 +105,27 @@ def placed(frame: Any, columns: list[Column]) -> Any:
     return frame.toDF(*(f"c{n}" for n in range(len(columns))))
 
 
-def _with_texts_of_floats(
-    frame: Any, columns: list[Column], catalyst: Catalyst | None
-) -> tuple[Any, list[Column]]:
-    """Place the columns and add the text of each of floats, where Catalyst can say it.
+def _with_texts_of_floats(frame: Any, columns: list[Column], catalyst: Catalyst | None) -> tuple[Any, bool]:
+    """Place the columns and add the texts of the runs of floats, where Catalyst can say them.
 
-    It is computed only where it is used.
+    They are computed only where they are used. Also returns whether there are any.
     """
-    floats = [column for column in columns if column.type.kind in FLOATS]
-    if catalyst is None or not floats:
-        return placed(frame, columns), columns
-    with_texts = [replace(c, shortest_text=f"text_of_{c.place}") if c in floats else c for c in columns]
+    runs = runs_of_floats(columns)
+    if catalyst is None or not runs:
+        return placed(frame, columns), False
     if can_be_named([column.name for column in columns]):
         names = {column: f"`{column.name}`" for column in columns}
         rows, all_columns = frame, [catalyst.sql(name).alias(c.place) for c, name in names.items()]
     else:
         names = {column: column.place for column in columns}
         rows, all_columns = placed(frame, columns), ["*"]
-    texts = (catalyst.shortest_text(names[c]).alias(f"text_of_{c.place}") for c in floats)
-    return rows.select(*all_columns, *texts), with_texts
+    texts = [
+        catalyst.shortest_text(names[run[0]]).alias(texts)
+        if len(run) == 1
+        else catalyst.shortest_texts(f"array({', '.join(names[column] for column in run)})").alias(texts)
+        for texts, run in runs.items()
+    ]
+    return rows.select(*all_columns, *texts), True
 
 
 _Check = Callable[[str, SparkType], "str | None"]

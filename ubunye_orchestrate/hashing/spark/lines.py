@@ -15,11 +15,15 @@ from ubunye_orchestrate.hashing.spark.values import (
     TIMES,
     ValueTexts,
     may_hold_unsafe_float,
+    members_of_floats,
     one_may_be_unsafe,
     without_last,
 )
 
-__all__ = ["Column", "Line", "columns_of", "line_of"]
+__all__ = ["Column", "Line", "columns_of", "line_of", "runs_of_floats"]
+
+_COMPILED_FLOATS = 10
+"""Columns of floats that may be written one by one, at some 600 bytes of a row's code each."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,6 @@ class Column:
     """An expression of it whose fields can be named, as ``accessible_type`` says."""
 
     accessible_type: SparkType
-
-    shortest_text: str | None = None
-    """Where it is of floats: an expression of their text as JDK 19+ writes it, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -88,19 +89,36 @@ def _is_out_of_reach(t: SparkType, writer: JsonWriter) -> bool:
     return t.opaque and t.holds(*looked_into)
 
 
-def line_of(columns: list[Column], writer: JsonWriter) -> Line:
+def runs_of_floats(columns: list[Column]) -> dict[str, list[Column]]:
+    """Return runs of columns of floats of one kind, each with a name for the column of their texts.
+
+    Each is a run of its own where there are so few that the JVM compiles the code of them all.
+    """
+    floats = [column for column in columns if column.type.kind in FLOATS]
+    if len(floats) <= _COMPILED_FLOATS:
+        runs = [[column] for column in floats]
+    else:
+        by_kind = groupby(columns, key=lambda column: column.type.kind)
+        runs = [list(run) for kind, run in by_kind if kind in FLOATS]
+    return {f"texts_from_{run[0].place}": run for run in runs}
+
+
+def line_of(columns: list[Column], writer: JsonWriter, *, with_texts: bool = False) -> Line:
     """Return the line of a row of some columns sorted by name: null fields left out.
 
     On a JVM that writes some floats wrong, rows with such a float are written piece by piece (see
-    ``ValueTexts``), the others by the JSON writer as ever.
+    ``ValueTexts``), the others by the JSON writer as ever. ``with_texts`` says that the frame has a column of
+    the texts of each of the ``runs_of_floats``: a text for a run of one, else an array of them.
     """
     texts = ValueTexts(writer)
     by_json_writer = _object_of_json_writer(columns, texts)
     floats = [] if writer.floats else [column for column in columns if column.type.holds(*FLOATS)]
     if not floats:
         return Line(by_json_writer)
-    line = case((_may_be_unsafe(floats), _line_of_pieces(columns, texts)), otherwise=by_json_writer)
-    with_marks = [column for column in floats if column.shortest_text is None]
+    members = concat(*_members(columns, texts, runs_of_floats(columns) if with_texts else {}))
+    pieces = concat(literal("{"), f"substring({members}, 2)", literal("}"))
+    line = case((_may_be_unsafe(floats), pieces), otherwise=by_json_writer)
+    with_marks = [c for c in floats if not (with_texts and c.type.kind in FLOATS)]
     return Line(line, _may_be_unsafe(with_marks) if with_marks else None)
 
 
@@ -132,21 +150,23 @@ def _value_of_json_writer(column: Column, texts: ValueTexts) -> str:
     return texts.writable(column.accessible, column.accessible_type)
 
 
-def _line_of_pieces(columns: list[Column], texts: ValueTexts) -> str:
-    members = concat(*_members(columns, texts))
-    return concat(literal("{"), f"substring({members}, 2)", literal("}"))
-
-
-def _members(columns: list[Column], texts: ValueTexts) -> Iterator[str]:
+def _members(columns: list[Column], texts: ValueTexts, runs: dict[str, list[Column]]) -> Iterator[str]:
     """Yield the members of a line in runs, each with a comma before it and empty where all is null."""
-    for holds_floats, run in groupby(columns, key=lambda column: column.type.holds(*FLOATS)):
-        if holds_floats:
-            for column in run:
-                text = texts.member(
-                    column.name, column.accessible, column.accessible_type, anew=column.shortest_text
-                )
-                yield f"coalesce({concat(literal(','), text)}, '')"
+    run_of = {column: name for name, run in runs.items() for column in run}
+
+    def by_itself(column: Column, anew: str | None = None) -> str:
+        member = texts.member(column.name, column.accessible, column.accessible_type, anew=anew)
+        return f"coalesce({concat(literal(','), member)}, '')"
+
+    for (name, holds_floats), group in groupby(
+        columns, key=lambda column: (run_of.get(column), column.type.holds(*FLOATS))
+    ):
+        run = list(group)
+        if name is not None:
+            yield by_itself(run[0], name) if len(run) == 1 else members_of_floats([c.name for c in run], name)
+        elif holds_floats:
+            yield from map(by_itself, run)
         else:
             # A field before them, so that each of theirs has its comma: {"":0,"a":1}
-            written = _object_of_json_writer(list(run), texts, f"{literal('')}, 0")
+            written = _object_of_json_writer(run, texts, f"{literal('')}, 0")
             yield f"substring({without_last(written, '}')}, 6)"

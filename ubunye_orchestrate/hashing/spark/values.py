@@ -22,6 +22,7 @@ __all__ = [
     "ValueTexts",
     "field_accesses",
     "may_hold_unsafe_float",
+    "members_of_floats",
     "one_may_be_unsafe",
     "positive_zero",
     "without_last",
@@ -149,6 +150,18 @@ class ValueTexts:
 
     def _variable(self) -> str:
         return f"v{next(self._variables)}"
+
+
+def members_of_floats(names: list[str], texts: str) -> str:
+    """Return names and floats as they stand in a JSON object, each with a comma before it; nulls left out.
+
+    ``texts`` is an array of the floats' texts, without quotes where they are not finite.
+    """
+    starts = ", ".join(literal(f",{json_string(name)}:") for name in names)
+    quoted = concat(literal('"'), "text", literal('"'))
+    text = case(("text in ('NaN', 'Infinity', '-Infinity')", quoted), otherwise="text")
+    members = f"zip_with(array({starts}), {texts}, (start, text) -> {concat('start', text)})"
+    return f"array_join({members}, '')"
 
 
 def may_hold_unsafe_float(x: str, t: SparkType) -> str | None:
