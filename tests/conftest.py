@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import sys
@@ -11,12 +12,18 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from tests.jvm import FIRST_JDK_WITH_SHORTEST_TEXT, delta_jars, find_jdk, java_version
+from tests.jvm import FIRST_JDK_WITH_SHORTEST_TEXT, connect_jar, delta_jars, find_jdk, java_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ubunye_orchestrate.records.model import RunRecord
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure() -> None:
+    # Of a crash tell the one stack that crashed: those of a dozen idle threads, as pytest has it, bury it.
+    faulthandler.enable(file=os.dup(sys.__stderr__.fileno()), all_threads=False)
 
 
 @pytest.fixture(scope="session")
@@ -93,6 +100,7 @@ def spark(spark_jdk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
     try:
         jars = delta_jars(pyspark.__version__)
+        server = connect_jar(pyspark.__version__)
     except RuntimeError as e:
         _missing(str(e))
 
@@ -109,6 +117,7 @@ def spark(spark_jdk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         "spark.sql.warehouse.dir": str(work / "warehouse"),
         "spark.local.dir": str(work),
         "spark.jars": jars,
+        "spark.driver.extraClassPath": server or "",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.databricks.delta.snapshotPartitions": "1",
@@ -128,8 +137,6 @@ def spark(spark_jdk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture(scope="session")
 def connect_address(spark: SparkSession) -> Iterator[str]:
     """Where a Connect server in the JVM of the tests' Spark listens, on loopback."""
-    if spark.version < "4":
-        pytest.skip("pyspark brings the server of Spark Connect from 4.0 on")
     jvm = spark._jvm
     settings = jvm.org.apache.spark.SparkEnv.get().conf()
     settings.set("spark.connect.grpc.binding.address", "127.0.0.1")

@@ -14,6 +14,8 @@ CACHE = Path(__file__).parent.parent / ".cache"
 FETCHED = CACHE / "jdk"
 # Spark's major and minor version -> the build of Delta for it, at a version that Maven Central serves.
 DELTA_ARTIFACTS = {"4.2": "delta-spark_4.2_2.13:4.4.0", "3.5": "delta-spark_2.12:3.3.2"}
+# At a version that Maven Central serves; it works in the other patch versions of Spark, too.
+CONNECT_ARTIFACT = "spark-connect_2.12:3.5.7"
 
 
 def find_jdk() -> Path | None:
@@ -46,9 +48,21 @@ def delta_jars(spark_version: str) -> str:
 
     Raises RuntimeError with what the script said when they cannot be had.
     """
-    artifact = DELTA_ARTIFACTS[".".join(spark_version.split(".")[:2])]
-    script = CACHE.parent / "scripts" / "delta_jars.sh"
-    said = subprocess.run(["sh", str(script), str(CACHE / "jars"), artifact], capture_output=True, text=True)
+    return _jars("io.delta,io.unitycatalog", DELTA_ARTIFACTS[".".join(spark_version.split(".")[:2])])
+
+
+def connect_jar(spark_version: str) -> str | None:
+    """The jar of the Connect server of a Spark before 4, fetched when missing; None where Spark brings it.
+
+    Raises RuntimeError as ``delta_jars`` does.
+    """
+    return None if spark_version >= "4" else _jars("org.apache.spark", CONNECT_ARTIFACT)
+
+
+def _jars(groups: str, artifact: str) -> str:
+    script = CACHE.parent / "scripts" / "spark_jars.sh"
+    arguments = ["sh", str(script), str(CACHE / "jars"), groups, artifact]
+    said = subprocess.run(arguments, capture_output=True, text=True)
     if said.returncode:
-        raise RuntimeError(f"no Delta jars: {said.stderr.strip()}")
+        raise RuntimeError(f"no jars of {artifact}: {said.stderr.strip()}")
     return said.stdout.strip()

@@ -72,7 +72,9 @@ def test_a_source_that_fails(new_session: NewSession, tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "a.parquet")
     frame = session.read.parquet(str(tmp_path))
     (tmp_path / "a.parquet").write_bytes(b"PAR1 and no more")
-    refused(frame, "a.parquet")
+    # The Connect server of Spark 3.5 does not pass the cause on.
+    is_connect = type(session).__module__.startswith("pyspark.sql.connect.")
+    refused(frame, "Job aborted" if is_connect and pyspark.__version__ < "4" else "a.parquet")
 
 
 def test_the_users_own_error(new_session: NewSession) -> None:

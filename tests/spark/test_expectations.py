@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
 
 from tests.expectations.awkward import NAMES, by_name, named_rules, named_sums, values_table
@@ -91,10 +92,14 @@ def test_spark_counts_as_every_engine_does(new_session: NewSession) -> None:
 
 def test_what_spark_says_of_a_failure_is_its_kind_and_no_value(new_session: NewSession) -> None:
     session = new_session(**{"spark.sql.ansi.enabled": "true"})
-    cells = session.sql("select cast(a as int) as x from values ('ann@secret.example') as t(a)")
+    # Not by SQL alone: the Connect server of Spark 3.5 computes constants when it is given them.
+    texts = session.createDataFrame([("ann@secret.example",)], "a string")
+    cells = texts.selectExpr("cast(a as int) as x")
     (cast,) = evaluate([expect.not_null("x")], cells)
-    assert re.fullmatch(r"not checked: \w+ \[CAST_INVALID_INPUT\] at column 'x'", str(cast.detail))
-    assert re.fullmatch(r"\w+ \[CAST_INVALID_INPUT\] at column 'x'", str(measure(cells, ["x"])))
-    (raised,) = evaluate([expect.not_null("x")], session.sql("select raise_error('password=hunter2') as x"))
-    # Spark 3.5 has no name of its own for it.
-    assert re.fullmatch(r"not checked: \w+( \[USER_RAISED_EXCEPTION\])? at column 'x'", str(raised.detail))
+    of_cast, of_raise = r" \[CAST_INVALID_INPUT\]", r" \[USER_RAISED_EXCEPTION\]"
+    if pyspark.__version__ < "4":  # which does not name what fails on an executor
+        of_cast = of_raise = ""
+    assert re.fullmatch(rf"not checked: \w+{of_cast} at column 'x'", str(cast.detail))
+    assert re.fullmatch(rf"\w+{of_cast} at column 'x'", str(measure(cells, ["x"])))
+    (raised,) = evaluate([expect.not_null("x")], texts.selectExpr("raise_error('password=hunter2') as x"))
+    assert re.fullmatch(rf"not checked: \w+{of_raise} at column 'x'", str(raised.detail))
