@@ -6,7 +6,7 @@ small table costs. So names are placed, lines written and texts looked at in one
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,17 +65,19 @@ def rows_to_digests(frame: Any, named: Columns, writer: JsonWriter, catalyst: Ca
     columns = columns_of(named, writer)
     has_floats = any(t.holds(*FLOATS) for _, t in named)
     look_at_lines = not all(checks.is_quick(c.type) for c in conditions_of(columns, checks.invalid_text))
-    with_texts = False
-    if has_floats and not writer.floats:
-        rows, with_texts = _with_texts_of_floats(frame, columns, catalyst)
-    elif look_at_lines or not can_be_named([name for name, _ in named]):
+    by_pieces = has_floats and not writer.floats
+    nested_floats = any(t.holds(*FLOATS) and t.kind not in FLOATS for _, t in named)
+    has_marks = by_pieces and (catalyst is None or nested_floats)
+    if look_at_lines or has_marks or not can_be_named([name for name, _ in named]):
         rows = placed(frame, columns)
     else:
         rows, columns = frame, columns_of(named, writer, by_name=True)
-    line = line_of(columns, writer, with_texts=with_texts)
+    texts = list(_texts_of_floats(columns, catalyst)) if by_pieces and catalyst is not None else []
+    rows = rows.select("*", *texts) if texts else rows
+    line = line_of(columns, writer, with_texts=bool(texts))
     equal_keys = conditions_of(columns, checks.equal_keys).values()
     text = f"if({any_of(equal_keys)}, null, {line.text})" if equal_keys else line.text
-    ways = {"java-method"} if with_texts else set()
+    ways = {"java-method"} if texts else set()
     flags = {}
     if invalid_text := conditions_of(columns, checks.invalid_text).values():
         flags[INVALID_TEXT] = any_of(invalid_text)
@@ -105,27 +107,14 @@ def placed(frame: Any, columns: list[Column]) -> Any:
     return frame.toDF(*(f"c{n}" for n in range(len(columns))))
 
 
-def _with_texts_of_floats(frame: Any, columns: list[Column], catalyst: Catalyst | None) -> tuple[Any, bool]:
-    """Place the columns and add the texts of the runs of floats, where Catalyst can say them.
-
-    They are computed only where they are used. Also returns whether there are any.
-    """
-    runs = runs_of_floats(columns)
-    if catalyst is None or not runs:
-        return placed(frame, columns), False
-    if can_be_named([column.name for column in columns]):
-        names = {column: f"`{column.name}`" for column in columns}
-        rows, all_columns = frame, [catalyst.sql(name).alias(c.place) for c, name in names.items()]
-    else:
-        names = {column: column.place for column in columns}
-        rows, all_columns = placed(frame, columns), ["*"]
-    texts = [
-        catalyst.shortest_text(names[run[0]]).alias(texts)
-        if len(run) == 1
-        else catalyst.shortest_texts(f"array({', '.join(names[column] for column in run)})").alias(texts)
-        for texts, run in runs.items()
-    ]
-    return rows.select(*all_columns, *texts), True
+def _texts_of_floats(columns: list[Column], catalyst: Catalyst) -> Iterator[Any]:
+    """Yield the columns of the texts of the runs of floats. They are computed only where they are used."""
+    for name, run in runs_of_floats(columns).items():
+        numbers = ", ".join(column.place for column in run)
+        texts = (
+            catalyst.shortest_texts(f"array({numbers})") if len(run) > 1 else catalyst.shortest_text(numbers)
+        )
+        yield texts.alias(name)
 
 
 _Check = Callable[[str, SparkType], "str | None"]

@@ -100,7 +100,8 @@ def runs_of_floats(columns: list[Column]) -> dict[str, list[Column]]:
     else:
         by_kind = groupby(columns, key=lambda column: column.type.kind)
         runs = [list(run) for kind, run in by_kind if kind in FLOATS]
-    return {f"texts_from_{run[0].place}": run for run in runs}
+    # With spaces, as no column has them that goes by its own name.
+    return {f"texts from {run[0].place.strip('`')}": run for run in runs}
 
 
 def line_of(columns: list[Column], writer: JsonWriter, *, with_texts: bool = False) -> Line:
@@ -152,7 +153,7 @@ def _value_of_json_writer(column: Column, texts: ValueTexts) -> str:
 
 def _members(columns: list[Column], texts: ValueTexts, runs: dict[str, list[Column]]) -> Iterator[str]:
     """Yield the members of a line in runs, each with a comma before it and empty where all is null."""
-    run_of = {column: name for name, run in runs.items() for column in run}
+    run_of = {column: f"`{name}`" for name, run in runs.items() for column in run}
 
     def by_itself(column: Column, anew: str | None = None) -> str:
         member = texts.member(column.name, column.accessible, column.accessible_type, anew=anew)
