@@ -18,11 +18,13 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
 import pandas as pd
+import pyarrow as pa
 from dagster import DagsterInstance, Definitions, EventLogEntry, FilesystemIOManager, asset
 
 from benchmarks.tables import mixed
@@ -30,6 +32,8 @@ from ubunye_orchestrate import expect
 from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
 from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
 from ubunye_orchestrate.dagster_io.upstream import on_events
+from ubunye_orchestrate.hashing.api import fingerprint
+from ubunye_orchestrate.hashing.lines import batch_lines
 
 ROWS = 1_000
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -107,6 +111,20 @@ def main() -> None:
         large = ("wide", "200 columns"), ("long", "1,000,000 rows")
         _compare([wide, long], dict(large), max(pairs // 5, 2), Path(folder) / "large", given.profile)
     print("asked of a step of 1,000 rows: at most 1.1 times the time")
+    _print_what_no_receipt_can_spare()
+
+
+def _print_what_no_receipt_can_spare() -> None:
+    """Print what hashing such a table takes by itself, with nothing of a receipt around it."""
+    lines = [line.encode() for line in batch_lines(pa.RecordBatch.from_pandas(_FRAME)).to_pylist()]
+    seconds: dict[str, list[float]] = defaultdict(list)
+    whole = _timed(lambda: fingerprint(_FRAME), seconds["the hash of one table, warm, outside of a step"])
+    digests = _timed(lambda: [sha256(line).digest() for line in lines], seconds["its SHA-256 digests alone"])
+    for _ in range(100):
+        whole()
+        digests()
+    for what, each in seconds.items():
+        print(f"  {what:55} {_median_ms(each):7.2f} ms")
 
 
 def _compare(assets: list[Any], names: dict[str, str], pairs: int, root: Path, profile: bool) -> None:

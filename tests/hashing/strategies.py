@@ -133,7 +133,9 @@ def _encoded(inner: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.Data
         st.sampled_from([pa.int16(), pa.uint32(), pa.int64()]),
         values.filter(lambda t: not pat.is_null(t) and not pat.is_nested(t)),
     )
-    runs = st.builds(pa.run_end_encoded, st.sampled_from([pa.int16(), pa.int32(), pa.int64()]), values)
+    # Arrow (pyarrow 26) can build, put together and compare little of what has an extension type in runs.
+    in_runs = values.filter(lambda t: not (pat.is_nested(t) and "extension<" in str(t)))
+    runs = st.builds(pa.run_end_encoded, st.sampled_from([pa.int16(), pa.int32(), pa.int64()]), in_runs)
     return dictionary | runs | values.map(Tagged)
 
 

@@ -301,6 +301,25 @@ def test_nulls_of_types_that_arrow_cannot_build(inner: pa.DataType) -> None:
         _hold_to_reference(plain_array([[None, []], None], pa.list_(t)))
 
 
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_a_fault_in_a_type_that_arrow_cannot_put_together(is_seen: bool) -> None:
+    t = pa.list_view(pa.run_end_encoded(pa.int16(), pa.map_(Tagged(pa.int8()), pa.bool_())))
+    twice = [[(0, None), (0, None)]]
+    rows = [[None, [(1, True)]], twice if is_seen else None, [[(2, None), (3, False)]]]
+    values = plain_array([*rows, twice], t, awkward=True)
+    if not is_seen:
+        values = values[:3]
+    batch = pa.record_batch([values], ["x"])
+    if not is_seen:
+        _hold_to_reference(values)
+        return
+    with pytest.raises(HashError) as of_reference:
+        canonical.batch_lines(batch)
+    with pytest.raises(HashError) as error:
+        batch_lines(batch)
+    assert (error.value.row, str(error.value)) == (1, str(of_reference.value))
+
+
 def test_a_type_without_canonical_text_is_refused() -> None:
     with pytest.raises(HashError, match=r"column 'x' \(duration\[s\]\)"):
         batch_lines(pa.record_batch([pa.array([1], pa.duration("s"))], ["x"]))

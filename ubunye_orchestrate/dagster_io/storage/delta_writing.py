@@ -88,7 +88,7 @@ def commit(
             if error is not None:
                 raise error
     except StorageError as e:
-        if isinstance(error, deltalake.exceptions.CommitFailedError):
+        if _is_behind_another(error, uri, options, knows_a_table=base is not None):
             raise StorageError(f"{e}; nothing was committed: run it again after the other writer") from error
         raise
     if base is not None:
@@ -97,6 +97,21 @@ def commit(
     return Snapshot(
         deltalake.DeltaTable(place_of(uri), version=0, storage_options=dict(options) or None), shown
     )
+
+
+def _is_behind_another(
+    error: BaseException | None, uri: str, options: Mapping[str, str], *, knows_a_table: bool
+) -> bool:
+    """Whether a write failed since another writer's commit came first.
+
+    That of a table which we made at the same time delta-rs may find at its start, or at the commit.
+    """
+    if isinstance(error, delta_rs().exceptions.CommitFailedError):
+        return True
+    try:
+        return not knows_a_table and find(uri, options) is not None
+    except StorageError:
+        return False
 
 
 class _Writing:

@@ -6,6 +6,7 @@ points at is no part of the data, so a fault in it is none.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from ubunye_orchestrate.hashing.kernels.texts import FaultyValueError, Texts
+from ubunye_orchestrate.hashing.kernels.texts import FaultyValueError, Texts, joined
 
 __all__ = ["decoded", "encoded_texts", "positions_and_values", "storage_of"]
 
@@ -76,13 +77,19 @@ def _texts_of_used(positions: pa.Array, stored: pa.Array, texts_of: Callable[[pa
     used = np.unique(pc.drop_null(positions).to_numpy())
     if not len(used):
         return texts_of(pa.nulls(len(positions), pa.null()))
-    pointed_at = pa.concat_arrays([stored[i : i + 1] for i in used.tolist()])
-    try:
-        texts = texts_of(pointed_at)
-    except FaultyValueError as e:
-        raise FaultyValueError(pc.index(positions, used[e.index]).as_py(), e.reason) from None
+    pointed_at = [stored[i : i + 1] for i in used.tolist()]
+    with contextlib.suppress(pa.ArrowNotImplementedError):  # of nested types that it cannot put together
+        pointed_at = [pa.concat_arrays(pointed_at)]
+    written: list[Texts] = []
+    for start, values in enumerate(pointed_at):  # one array of all, or as many arrays of one
+        try:
+            written.append(texts_of(values))
+        except FaultyValueError as e:
+            raise FaultyValueError(pc.index(positions, used[start + e.index]).as_py(), e.reason) from None
     closer = pc.index_in(positions, value_set=pa.array(used, positions.type))
-    return texts.at(closer)
+    if len(written) == 1:
+        return written[0].at(closer)
+    return Texts(pa.concat_arrays([joined(texts.pieces()) for texts in written])).at(closer)
 
 
 def decoded(values: pa.Array) -> pa.Array:
