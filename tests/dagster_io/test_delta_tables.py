@@ -344,7 +344,8 @@ def test_a_commit_of_another_writer_in_between_is_the_runs_error_and_nothing_is_
     meanwhile.append(pa.table({"x": [9], "y": ["other"]}))
     result = project.run([table], manager, raise_on_error=False)
     told = message(result, "table")
-    assert "cannot be written by delta-rs (" in told
+    # The first version of another writer delta-rs may find at its start, too.
+    assert f"cannot be written by delta-rs ({'' if is_new else 'Failed to commit transaction'}" in told
     assert "nothing was committed: run it again after the other writer" in told
     assert rows(tmp_path / "data" / "table") == [{"x": 9, "y": "other"}]
     assert len(project.events("table")) == int(not is_new)
