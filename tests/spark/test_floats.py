@@ -86,9 +86,17 @@ def table_of_many_columns(count: int = 600) -> pa.Table:
     return pa.table(columns)
 
 
+def table_of_many_plain_names(count: int = 600) -> pa.Table:
+    """As many, by names that are left as they are, some of them what the expressions call their variables."""
+    columns: dict[str, Any] = {f"d{n:02}": doubles(70 + n, count) for n in range(11)}
+    columns |= {name: singles(90 + n, count) for n, name in enumerate(("number", "start", "text"))}
+    return pa.table(columns | {"line": range(count), "texts": [str(n) for n in range(count)]})
+
+
 TABLE = table_of_floats()
 FLAT = TABLE.select(["d", "f", "known", "plain", "text"])
 MANY = table_of_many_columns()
+PLAIN = table_of_many_plain_names()
 
 
 def stored(session: Any, table: pa.Table, folder: Path) -> Any:
@@ -96,7 +104,7 @@ def stored(session: Any, table: pa.Table, folder: Path) -> Any:
     return session.read.parquet(str(folder / "floats.parquet"))
 
 
-@pytest.mark.parametrize("table", [FLAT, TABLE, MANY], ids=["flat", "nested", "many"])
+@pytest.mark.parametrize("table", [FLAT, TABLE, MANY, PLAIN], ids=["flat", "nested", "many", "plain"])
 def test_on_this_java(new_session: NewSession, spark_jdk: Path, tmp_path: Path, table: pa.Table) -> None:
     got = fingerprint(stored(new_session(), table, tmp_path))
     assert got.error is None
@@ -105,7 +113,7 @@ def test_on_this_java(new_session: NewSession, spark_jdk: Path, tmp_path: Path, 
     assert got.path_taken == ("spark-sql+java-method" if is_old else "spark-sql")
 
 
-@pytest.mark.parametrize("table", [TABLE, MANY], ids=["nested", "many"])
+@pytest.mark.parametrize("table", [TABLE, MANY, PLAIN], ids=["nested", "many", "plain"])
 @pytest.mark.parametrize("way", ["catalyst", "java-method", "arrow-udf", "python-udf"])
 def test_by_every_way(
     new_session: NewSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, table: pa.Table
