@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +33,22 @@ def test_a_session_that_is_there_is_taken_as_it_is(spark: SparkSession) -> None:
     assert SparkResource.of(spark).session is spark
     assert SparkResource.of(lambda: spark).session is spark
     assert spark.sql("set").collect() == before
+
+
+@pytest.mark.spark
+def test_a_stopped_session_is_replaced_and_never_collected(
+    connect_address: str, request: pytest.FixtureRequest
+) -> None:
+    remote = SparkResource(remote=connect_address)
+    stopped = remote.session
+    stopped.stop()
+    request.addfinalizer(remote.session.stop)
+    assert remote.session is not stopped
+    assert remote.session.range(2).count() == 2
+    was = weakref.ref(stopped)
+    del stopped
+    gc.collect()
+    assert was() is not None
 
 
 @pytest.mark.spark

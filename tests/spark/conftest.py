@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 NewSession = Callable[..., Any]
 
+# PySpark 3.5 may stand still where a Connect session is collected as garbage: see SparkResource's module.
+_never_collected: list[Any] = []
+
 
 @pytest.fixture(params=["classic", "connect"])
 def new_session(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[NewSession]:
@@ -39,4 +42,6 @@ def new_session(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator
 def _connect(address: str) -> Any:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-    return ConnectSession.builder.remote(address).create()
+    session = ConnectSession.builder.remote(address).create()
+    _never_collected.append(session)
+    return session

@@ -27,6 +27,10 @@ _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _starting = threading.Lock()
 # Connect sessions of this process: each is a connection of its own, and a run should not open one a step.
 _remote_sessions: dict[tuple[str, tuple[tuple[str, str], ...]], Any] = {}
+# All that were opened, stopped ones too. Where PySpark 3.5 collects a session as garbage, its ``__del__``
+# takes a lock (``ExecutePlanResponseReattachableIterator._lock``) whose holder may wait for the very thread
+# that happens to collect it: the process then stands still.
+_never_collected: list[Any] = []
 
 
 class PinnedTable(NamedTuple):
@@ -189,6 +193,7 @@ def _connected(remote: str, conf: dict[str, str]) -> Any:
         ) from e
     try:
         session = SparkSession.builder.remote(remote).create()
+        _never_collected.append(session)
         for name, value in conf.items():
             session.conf.set(name, value)
     except Exception as e:
