@@ -264,6 +264,17 @@ def test_a_first_run_passes_and_says_so(run: Run, tmp_path: Path, make: SimpleNa
     assert "not judged: no record of a run before one" in done.out
 
 
+def test_what_is_no_first_run_and_has_no_baseline_says_why(
+    run: Run, tmp_path: Path, make: SimpleNamespace
+) -> None:
+    why = "nothing to compare with: run r0 stored partitions a, b together, this one partition a"
+    RecordStore(tmp_path).save(make.record("one", 1, dagster={"partition_keys": ["a"], "not_compared": why}))
+    done = run("gate", "-d", tmp_path)
+    assert done.code == 0
+    assert why in " ".join(done.out.split())
+    assert "first record" not in done.out
+
+
 def test_what_was_not_judged_never_passes(run: Run, chain: Path, make: SimpleNamespace) -> None:
     RecordStore(chain).save(
         make.record("4" * 8, 4, package="default", task_name="delays", task_path="default/default/delays",

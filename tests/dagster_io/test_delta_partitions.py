@@ -511,6 +511,25 @@ def test_without_a_column_each_partition_is_a_table_of_its_own(
     assert "materialize it first" in message(result, "strict")
 
 
+def test_partitions_committed_before_a_failure_stand_in_its_record(
+    manager: DeltaIOManager, project: Project, tmp_path: Path
+) -> None:
+    @asset(partitions_def=DAYS, backfill_policy=BackfillPolicy.single_run())
+    def daily(context) -> dict[str, pa.Table]:
+        return {key: pa.table({"day": [key]}) for key in context.partition_keys}
+
+    (tmp_path / "data" / "daily").mkdir(parents=True)
+    (tmp_path / "data" / "daily" / "2024-01-03").write_text("in the way")
+    result = project.run([daily], manager, tags=between("2024-01-02", "2024-01-04"), raise_on_error=False)
+    assert not result.success
+    assert "stored before the failure, and not undone: 2024-01-02" in project.log(result)
+    failed, left = project.mirrored("daily")[0].outputs
+    assert (failed.name, failed.data_hash) == ("daily", None)
+    assert (left.name, left.hash_scope) == ("daily [2024-01-02]", "stored_partition")
+    assert left.data_hash == fingerprint(pa.table({"day": ["2024-01-02"]})).data_hash
+    assert (left.source_version or {})["version"] == 0
+
+
 def test_a_partition_column_that_is_not_named_for_each_dimension_is_refused(
     manager: DeltaIOManager, project: Project
 ) -> None:

@@ -368,6 +368,30 @@ def test_a_range_stores_a_dict_with_the_partitions_as_keys(
     assert whole.outputs[0].location == str(tmp_path / "data" / "daily")
 
 
+def test_partitions_in_their_place_before_a_failure_stand_in_its_record(
+    manager: ParquetIOManager, project: Project, tmp_path: Path
+) -> None:
+    @asset(partitions_def=DAYS, backfill_policy=BackfillPolicy.single_run())
+    def daily(context) -> dict[str, pa.Table]:
+        return {key: pa.table({"day": [key]}) for key in context.partition_keys}
+
+    (tmp_path / "data" / "daily" / "2024-01-03.parquet").mkdir(parents=True)
+    result = project.run([daily], manager, tags=between("2024-01-02", "2024-01-04"), raise_on_error=False)
+    assert not result.success
+    assert "stored before the failure, and not undone: 2024-01-02" in project.log(result)
+    record = project.mirrored("daily")[0]
+    assert record.status == "error"
+    failed, left = record.outputs
+    assert (failed.name, failed.data_hash) == ("daily", None)
+    file = tmp_path / "data" / "daily" / "2024-01-02.parquet"
+    assert (left.name, left.location, left.hash_scope) == (
+        "daily [2024-01-02]",
+        str(file),
+        "stored_partition",
+    )
+    assert left.data_hash == fingerprint(pq.read_table(file)).data_hash
+
+
 def test_one_table_for_a_range_is_refused_with_the_way_out(
     manager: ParquetIOManager, project: Project, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pytest
 from dagster import AssetExecutionContext, BackfillPolicy, StaticPartitionsDefinition, asset
+from fsspec.implementations.local import LocalFileSystem
 
 from ubunye_orchestrate.dagster_io.storage import spark_tables
 from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
@@ -95,6 +96,43 @@ def test_a_write_that_fails_leaves_the_old_table(
     assert "of the user" in str(result.failure_data_for_node("table").error)  # type: ignore[union-attr]
     assert "of the user" not in (project.mirrored("table")[0].error or ""), "it may be made of cells"
     assert spark.read.parquet(str(base / "table")).count() == 3
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_a_folder_that_cannot_take_its_place_costs_no_data(
+    project: Project,
+    manager: SparkIOManager,
+    spark: "SparkSession",
+    base: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    comes_back: bool,
+) -> None:
+    rows = [3]
+
+    @asset
+    def table() -> Any:
+        return spark.range(rows[0])
+
+    project.run([table], manager)
+    move = LocalFileSystem.mv
+
+    def moved(self: Any, start: str, end: str, **options: Any) -> None:
+        if start.endswith(".new") or (start.endswith(".old") and not comes_back):
+            raise PermissionError(13, "Permission denied")
+        move(self, start, end, **options)
+
+    monkeypatch.setattr(LocalFileSystem, "mv", moved)
+    rows[0] = 5
+    result = project.run([table], manager, raise_on_error=False)
+    told = str(result.failure_data_for_node("table").error)  # type: ignore[union-attr]
+    (left,) = base.iterdir()
+    if comes_back:
+        assert f"{base / 'table'} cannot be written: Permission denied" in told
+        assert left.name == "table"
+    else:
+        assert f"the table that was there is now {left}: move it back" in told
+        assert left.name.endswith(".old")
+    assert spark.read.parquet(*map(str, left.glob("*.parquet"))).count() == 3
 
 
 @pytest.mark.filterwarnings("ignore:Parameter `backfill_policy` of function `asset`")

@@ -59,17 +59,17 @@ def judge(comparison: Comparison, policy: DriftPolicy = _DEFAULT_POLICY) -> Verd
 
 
 def judge_first(record: RunRecord, policy: DriftPolicy = _DEFAULT_POLICY) -> Verdict:
-    """Judge a run that has no baseline: only what needs none."""
+    """Judge a run that has no baseline, by what needs none.
+
+    Where it is no first run, the record says why there was nothing to compare with
+    (``dagster.not_compared``).
+    """
     if record.status != "success":
         text = f"{_failure(record, 'the run')}; its outputs are not judged"
         return Verdict((Finding("unknown", policy.severity("unknown"), "run", text),))
-    first = Finding(
-        "first_record",
-        policy.severity("first_record"),
-        record.task_path,
-        "first record, nothing to compare with",
-    )
-    findings = [first]
+    why = (record.dagster or {}).get("not_compared")
+    text = why if isinstance(why, str) else "first record, nothing to compare with"
+    findings = [Finding("first_record", policy.severity("first_record"), record.task_path, text)]
     for output in record.outputs:
         if output.data_hash is None:
             why = output.hash_error or "no hash was recorded"

@@ -10,18 +10,14 @@ from dagster import AssetCheckSeverity, AssetKey, MetadataValue
 
 from ubunye_orchestrate.compare.comparison import compare_records
 from ubunye_orchestrate.compare.custody import judge_custody_by_records
-from ubunye_orchestrate.compare.drift import judge
+from ubunye_orchestrate.compare.drift import judge, judge_first
 from ubunye_orchestrate.compare.findings import Finding, Verdict
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.compare.render import markdown, summary
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.drift.seen import Seen
 from ubunye_orchestrate.dagster_io.receipts import metadata as keys
-from ubunye_orchestrate.dagster_io.receipts.baseline import (
-    BaselineKind,
-    baseline_named,
-    judge_without_baseline,
-)
+from ubunye_orchestrate.dagster_io.receipts.baseline import BaselineKind, baseline_named
 from ubunye_orchestrate.errors import InvalidRecordError
 from ubunye_orchestrate.records.baselines import Acceptance
 from ubunye_orchestrate.records.model import RunRecord, StepRecord
@@ -120,7 +116,7 @@ def judge_event(
     """
     kind, baseline = _baseline(record, seen, policy)
     if baseline is None:
-        verdict = judge_without_baseline(record, policy)
+        verdict = judge_first(record, policy)
     else:
         verdict = judge(compare_records(baseline, record), policy)
     custody = [

@@ -9,14 +9,12 @@ said since, and whoever judges a receipt needs no further look.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dagster import AssetKey, AssetRecordsFilter, DagsterInstance, EventLogRecord
 
-from ubunye_orchestrate.compare.drift import judge_first
-from ubunye_orchestrate.compare.findings import Verdict
-from ubunye_orchestrate.compare.policy import BaselineWanted, DriftPolicy
+from ubunye_orchestrate.compare.policy import BaselineWanted
 from ubunye_orchestrate.dagster_io import upstream
 from ubunye_orchestrate.dagster_io.receipts.acceptance import said_since
 from ubunye_orchestrate.dagster_io.receipts.completing import completed
@@ -30,7 +28,6 @@ __all__ = [
     "BaselineKind",
     "baseline_named",
     "find_baseline",
-    "judge_without_baseline",
     "latest_package",
     "receipt_of_event",
 ]
@@ -103,16 +100,6 @@ def find_baseline(
     storage_id = entry["storage_id"]
     event = upstream.materializations_by_id(instance, [storage_id]).get(storage_id)
     return Baseline(storage_id, entry["run_id"], None if event is None else _readable(event), kind, noted)
-
-
-def judge_without_baseline(record: RunRecord, policy: DriftPolicy) -> Verdict:
-    """Judge a run that has no baseline, by what needs none, and say why where it is not the first one."""
-    verdict = judge_first(record, policy)
-    why = (record.dagster or {}).get("not_compared")
-    if not isinstance(why, str):
-        return verdict
-    told = (replace(one, text=why) if one.kind == "first_record" else one for one in verdict.findings)
-    return Verdict(tuple(told), verdict.changed_with)
 
 
 def baseline_named(

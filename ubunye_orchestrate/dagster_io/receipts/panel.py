@@ -11,12 +11,12 @@ from typing import Any
 from dagster import DagsterLogManager, MetadataValue
 
 from ubunye_orchestrate.compare.comparison import compare_records
-from ubunye_orchestrate.compare.drift import judge
+from ubunye_orchestrate.compare.drift import judge, judge_first
 from ubunye_orchestrate.compare.policy import DriftPolicy
 from ubunye_orchestrate.compare.render import markdown
 from ubunye_orchestrate.dagster_io.receipts import metadata as keys
 from ubunye_orchestrate.dagster_io.receipts.assembly import with_dagster
-from ubunye_orchestrate.dagster_io.receipts.baseline import Baseline, judge_without_baseline
+from ubunye_orchestrate.dagster_io.receipts.baseline import Baseline
 from ubunye_orchestrate.dagster_io.receipts.metadata import compact_receipt, table_metadata
 from ubunye_orchestrate.errors import UbunyeError
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
@@ -142,7 +142,7 @@ def mirror_metadata(mirrored: Mirrored) -> dict[str, MetadataValue]:
 
 def _changes(record: RunRecord, baseline: Baseline | None, policy: DriftPolicy) -> str:
     if baseline is None or baseline.missing is not None:
-        return markdown(judge_without_baseline(record, policy))
+        return markdown(judge_first(record, policy))
     which = f"the {baseline.kind} run {baseline.run_id}"
     if baseline.record is None:
         return f"Not compared: {which} is no longer in the event log, or cannot be read."

@@ -15,6 +15,7 @@ import pyarrow as pa
 from dagster import DagsterInstance, InputContext, IOManager, OutputContext, PartitionsDefinition
 
 from ubunye_orchestrate.dagster_io.receipts.expecting import check_parts, parts_to_store, rules_of_output
+from ubunye_orchestrate.dagster_io.receipts.half_stored import noted_when_half_stored
 from ubunye_orchestrate.dagster_io.receipts.panel import harmless
 from ubunye_orchestrate.dagster_io.receipts.producers import ordered_partitions
 from ubunye_orchestrate.dagster_io.receipts.tasks import note_of_run, task_of_output
@@ -42,6 +43,7 @@ from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.records.budget import NO_BUDGET, BudgetedStream
 from ubunye_orchestrate.records.model import StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
+from ubunye_orchestrate.records.steps import step_from_fingerprint
 from ubunye_orchestrate.records.values import columns_in_order, inspect_value, not_hashed
 
 __all__ = ["DeltaTables"]
@@ -99,7 +101,11 @@ class DeltaTables(IOManager, WritesReceipts):
         with ExitStack() as stack:
             values = self._checked(stack, context, begun, obj, values)
             note = self._note(context, begun)
-            done = [self._commit(context, place, values, note) for place in places]
+            done: list[_Committed] = []
+            entry = None if begun is None else begun.entry
+            with noted_when_half_stored(context, entry, lambda: _half_stored(done, note)):
+                for place in places:
+                    done.append(self._commit(context, place, values, note))
         prints = {name: one for part in done for name, one in part.prints.items()}
         seconds = time.perf_counter() - started - sum(one.seconds for one in prints.values())
         if begun is None:
@@ -365,6 +371,23 @@ def _gathered(schema: pa.Schema, stream: Iterator[pa.RecordBatch]) -> Iterator[p
     """Join small batches: delta-rs hands them out to threads, so rows keep their order only within one."""
     for group in row_groups(schema, stream):
         yield from map(compact, group.combine_chunks().to_batches())
+
+
+def _half_stored(done: Sequence[_Committed], note: str | None) -> dict[str, StepRecord]:
+    return {
+        key: step_from_fingerprint(
+            key,
+            "output",
+            hashed,
+            format="delta",
+            location=one.snapshot.shown,
+            scope="stored_partition",
+            source_version=_version_of(one.snapshot, note),
+        )
+        for one in done
+        for key, hashed in one.prints.items()
+        if key is not None
+    }
 
 
 def _version_of(snapshot: delta.Snapshot, note: str | None) -> dict[str, Any]:

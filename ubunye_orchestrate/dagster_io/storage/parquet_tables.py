@@ -18,6 +18,7 @@ from dagster import (
 from upath import UPath
 
 from ubunye_orchestrate.dagster_io.receipts.expecting import check_parts, parts_to_store
+from ubunye_orchestrate.dagster_io.receipts.half_stored import noted_when_half_stored
 from ubunye_orchestrate.dagster_io.receipts.panel import harmless
 from ubunye_orchestrate.dagster_io.receipts.wrapper import WritesReceipts
 from ubunye_orchestrate.dagster_io.receipts.writer import OpenInput, OpenOutput, ReceiptWriter, TableStored
@@ -29,6 +30,7 @@ from ubunye_orchestrate.dagster_io.storage.storing import RowsToStore, store_exa
 from ubunye_orchestrate.expectations.in_parts import TableInParts
 from ubunye_orchestrate.records.model import StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
+from ubunye_orchestrate.records.steps import step_from_fingerprint
 from ubunye_orchestrate.records.values import columns_in_order, inspect_value, not_hashed
 
 __all__ = ["ParquetTables"]
@@ -68,8 +70,11 @@ class ParquetTables(IOManager, WritesReceipts):
             if not in_memory:
                 check_parts(context, entry, _in_parts(parts, staged))
             checking = time.perf_counter() - checked_at
-            for one in staged.values():
-                one.commit()
+            in_place: list[str | None] = []
+            with noted_when_half_stored(context, entry, lambda: _half_stored(in_place, staged, paths)):
+                for name, one in staged.items():
+                    one.commit()
+                    in_place.append(name)
         prints = {name: one.fingerprint for name, one in staged.items()}
         hashing = sum(part.seconds for part in prints.values())
         seconds = time.perf_counter() - started - hashing - checking
@@ -180,6 +185,25 @@ class _Files(Source):
             return version.get("kind") == "files" and version == parquet.files_version([self._paths[name]])
 
         return reusable_hash(instance, begun, self._paths, holds, self.version)
+
+
+def _half_stored(
+    in_place: Sequence[str | None],
+    staged: Mapping[str | None, parquet.StagedTable],
+    paths: Mapping[str | None, UPath],
+) -> dict[str, StepRecord]:
+    return {
+        name: step_from_fingerprint(
+            name,
+            "output",
+            staged[name].fingerprint,
+            format="parquet",
+            location=parquet.shown_path(paths[name]),
+            scope="stored_partition",
+        )
+        for name in in_place
+        if name is not None
+    }
 
 
 def _in_parts(

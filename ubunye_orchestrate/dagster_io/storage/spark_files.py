@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from upath import UPath
 
-from ubunye_orchestrate.dagster_io.storage.parquet import files_version
+from ubunye_orchestrate.dagster_io.storage.parquet import files_version, shown_path
 from ubunye_orchestrate.dagster_io.storage.spark_places import (
     MissingTableError,
     Place,
@@ -27,6 +27,7 @@ from ubunye_orchestrate.dagster_io.storage.spark_places import (
     staged_plan,
 )
 from ubunye_orchestrate.errors import StorageError
+from ubunye_orchestrate.foreign import said
 from ubunye_orchestrate.hashing.spark.failures import reason
 
 __all__ = ["ParquetFolders"]
@@ -123,16 +124,17 @@ class ParquetFolders:
                 _swap(new, folder, old)
             except OSError as e:
                 what = e.strerror or e
-                raise StorageError(f"{path} cannot be written: {what}; check the folder's rights") from e
+                raise StorageError(
+                    f"{place.shown} cannot be written: {what}; check the folder's rights"
+                ) from e
             return self._stored(session, place, made)
 
         try:
             self._save(planned, staged, "error")
             yield Staged(session.read.parquet(staged), True, commit)
         finally:
-            for left in (new, old):
-                with contextlib.suppress(Exception):
-                    left.rmdir(recursive=True)
+            with contextlib.suppress(Exception):
+                new.rmdir(recursive=True)
 
     def _stored(
         self, session: Any, place: Place, written: frozenset[str] | None, rows: Rows | None = None
@@ -192,13 +194,34 @@ def _names(frame: Any) -> frozenset[str]:
 
 
 def _swap(new: UPath, folder: UPath, old: UPath) -> None:
-    """Put a folder in the place of another, which comes back if that fails."""
+    """Put a folder in the place of another, which comes back if that fails.
+
+    Raises StorageError, naming where the old one is now, where it cannot come back.
+    """
     had_one = folder.exists()
     if had_one:
         folder.fs.mv(folder.path, old.path, recursive=True)
     try:
         folder.fs.mv(new.path, folder.path, recursive=True)
-    except Exception:
+    except Exception as e:
         if had_one:
-            folder.fs.mv(old.path, folder.path, recursive=True)
+            _put_back(old, folder, e)
         raise
+    if had_one:
+        with contextlib.suppress(Exception):  # the new one stands
+            old.rmdir(recursive=True)
+
+
+def _put_back(old: UPath, folder: UPath, why: Exception) -> None:
+    try:
+        # Moved to a folder that is there (half of the new one, another run's) it would end up inside.
+        back = not folder.exists()
+        if back:
+            folder.fs.mv(old.path, folder.path, recursive=True)
+    except Exception:  # noqa: BLE001 - each store has its own; said below
+        back = False
+    if not back:
+        raise StorageError(
+            f"{shown_path(folder)} cannot be replaced ({said(why)}), nor be put back; the table that was "
+            f"there is now {shown_path(old)}: move it back, or materialize the asset again"
+        ) from why

@@ -11,10 +11,10 @@ from ubunye_orchestrate.dagster_io.storage.forms import Form
 from ubunye_orchestrate.dagster_io.storage.spark_places import Part, Place, Rows, Stored
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.records.model import StepRecord
-from ubunye_orchestrate.records.steps import step_from_fingerprint, step_without_hash
+from ubunye_orchestrate.records.steps import step_from_fingerprint
 from ubunye_orchestrate.records.values import not_hashed
 
-__all__ = ["HashRows", "left_behind", "table_read", "table_stored"]
+__all__ = ["HashRows", "table_read", "table_stored"]
 
 HashRows: TypeAlias = Callable[[Any], Fingerprint]
 """Hashes a frame, within the settings' budget."""
@@ -88,26 +88,6 @@ def table_stored(
         notes={} if beside else notes,
         beside=beside,
     )
-
-
-def left_behind(
-    stored: Sequence[tuple[Part, Stored]],
-    name: str,
-    *,
-    format: str,  # noqa: A002 - the field's name in the record
-) -> list[StepRecord]:
-    """Return, for the record of a failure, the partitions that were stored before it; they are not hashed."""
-    return [
-        step_without_hash(
-            f"{name} [{key}]",
-            "output",
-            reason="not hashed: the step failed after it was stored",
-            format=format,
-            location=part.place.shown,
-        ).model_copy(update={"source_version": one.version})
-        for part, one in stored
-        for key in part.keys
-    ]
 
 
 def _note_of_all(notes: Mapping[str, str], first: Stored) -> str | None:

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 from dagster import InputContext, IOManager, OutputContext
 
 from ubunye_orchestrate.dagster_io.receipts.expecting import check_input, check_parts
-from ubunye_orchestrate.dagster_io.receipts.ledger import StepEntry
+from ubunye_orchestrate.dagster_io.receipts.half_stored import noted_when_half_stored
 from ubunye_orchestrate.dagster_io.receipts.panel import harmless
 from ubunye_orchestrate.dagster_io.receipts.producers import ordered_partitions
 from ubunye_orchestrate.dagster_io.receipts.spark_evidence import note_session
@@ -38,13 +38,15 @@ from ubunye_orchestrate.dagster_io.storage.spark_places import (
     Stored,
     below,
 )
-from ubunye_orchestrate.dagster_io.storage.spark_receipts import left_behind, table_read, table_stored
+from ubunye_orchestrate.dagster_io.storage.spark_receipts import table_read, table_stored
 from ubunye_orchestrate.errors import StorageError
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.hashing.frames import native
 from ubunye_orchestrate.records.budget import fingerprint_within
+from ubunye_orchestrate.records.model import StepRecord
 from ubunye_orchestrate.records.paths import task_name_for_asset
 from ubunye_orchestrate.records.settings import ReceiptSettings
+from ubunye_orchestrate.records.steps import step_without_hash
 from ubunye_orchestrate.records.values import inspect_value, not_hashed
 
 __all__ = ["Mode", "SparkTables", "Storage"]
@@ -119,13 +121,9 @@ class SparkTables(IOManager, WritesReceipts):
             check_parts(context, entry, frames, settled=all(one.settled for _, one in staged))
             checking = time.perf_counter() - checking
             stored: list[tuple[Part, Stored]] = []
-            try:
+            with noted_when_half_stored(context, entry, lambda: self._half_stored(stored)):
                 for part, one in staged:
                     stored.append((part, one.commit()))
-            except Exception:
-                with harmless(context.log, "noting what was stored before the failure"):
-                    self._note_left_behind(context, entry, stored)
-                raise
         seconds = time.perf_counter() - started - checking
         if begun is None:
             return
@@ -225,16 +223,15 @@ class SparkTables(IOManager, WritesReceipts):
         note = self._note(context, begun, part)
         return self._storage.stage(frame, part.place, note, part.rows, append=append)
 
-    def _note_left_behind(
-        self, context: OutputContext, entry: StepEntry | None, stored: Sequence[tuple[Part, Stored]]
-    ) -> None:
-        """Partitions are committed one by one: say which ones stand, though the step fails."""
-        keys = [key for part, _ in stored for key in part.keys]
-        if entry is None or not keys:
-            return
-        context.log.error(f"ubunye: stored before the failure, and not undone: {', '.join(keys)}")
-        name = task_of_output(context, entry).name
-        entry.left_behind[name] = left_behind(stored, name, format=self._storage.format)
+    def _half_stored(self, stored: Sequence[tuple[Part, Stored]]) -> dict[str, StepRecord]:
+        reason = "not hashed: the step failed after it was stored"
+        return {
+            key: step_without_hash(
+                key, "output", reason=reason, format=self._storage.format, location=part.place.shown
+            ).model_copy(update={"source_version": one.version})
+            for part, one in stored
+            for key in part.keys
+        }
 
     def _mode_of(self, context: OutputContext) -> Mode:
         mode: Any = (context.definition_metadata or {}).get("mode", self._mode)
