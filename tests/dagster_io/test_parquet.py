@@ -346,12 +346,13 @@ def test_keys_are_folders_and_partitions_files_beneath(
     assert project.receipt("raw/daily", "2024-01-02").outputs[0].hash_scope == "stored_partition"
 
 
+@pytest.mark.parametrize("as_key", [str, dt.date.fromisoformat])
 def test_a_range_stores_a_dict_with_the_partitions_as_keys(
-    manager: ParquetIOManager, project: Project, tmp_path: Path
+    manager: ParquetIOManager, project: Project, tmp_path: Path, as_key: Any
 ) -> None:
     @asset(partitions_def=DAYS, backfill_policy=BackfillPolicy.single_run())
-    def daily(context) -> dict[str, pd.DataFrame]:
-        return {key: pd.DataFrame({"day": [key] * int(key[-2:])}) for key in context.partition_keys}
+    def daily(context) -> dict[Any, pd.DataFrame]:
+        return {as_key(key): pd.DataFrame({"day": [key] * int(key[-2:])}) for key in context.partition_keys}
 
     project.run([daily], manager, tags=between("2024-01-02", "2024-01-04"))
     assert files(tmp_path / "data") == [f"daily/2024-01-0{day}.parquet" for day in (2, 3, 4)]

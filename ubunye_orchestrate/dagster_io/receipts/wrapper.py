@@ -127,14 +127,15 @@ class ReceiptsIOManager(IOManager, WritesReceipts):
     def _hash_output(self, context: OutputContext, obj: Any) -> Mapping[str | None, Fingerprint]:
         if isinstance(obj, Mapping) and context.has_asset_partitions:
             keys = {str(key) for key in context.asset_partition_keys}
-            if len(keys) > 1 and keys == set(obj):
+            if len(keys) > 1 and keys == {str(key) for key in obj}:
                 return {str(key): self._hash(part) for key, part in obj.items()}
         return {None: self._hash(obj)}
 
     def _hash_input(self, begun: OpenInput, value: Any) -> Fingerprint:
         if not self._writer.settings.hash_inputs:
             return not_hashed(_INPUTS_OFF)
-        if begun.partitions and isinstance(value, Mapping) and set(value) <= set(begun.partitions):
+        keys = {str(key) for key in value} if isinstance(value, Mapping) else None
+        if begun.partitions and keys is not None and keys <= set(begun.partitions):
             return combined({str(key): self._hash(part) for key, part in value.items()})
         return self._hash(value)
 

@@ -205,9 +205,11 @@ class SparkTables(IOManager, WritesReceipts):
     def _to_store(self, context: OutputContext, obj: Any) -> list[tuple[Part, Any]]:
         parts = self._parts(context, context.definition_metadata or {})
         keys = [key for part in parts for key in part.keys]
-        if isinstance(obj, Mapping) and keys and {str(key) for key in obj} == set(keys):
+        # Keys may be given as what they stand for: dates, numbers.
+        by_key = {str(key): value for key, value in obj.items()} if isinstance(obj, Mapping) else {}
+        if by_key and by_key.keys() == set(keys):
             alone = [one for part in parts for one in part.one_by_one()]
-            return [(part, _frame(obj[part.keys[0]])) for part in alone]
+            return [(part, _frame(by_key[part.keys[0]])) for part in alone]
         if len(parts) == 1:
             return [(parts[0], _frame(obj))]
         got = f"a dict with the keys {sorted(map(str, obj))[:5]}" if isinstance(obj, Mapping) else _type(obj)

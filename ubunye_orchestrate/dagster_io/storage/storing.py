@@ -44,13 +44,12 @@ def values_to_store(context: OutputContext, obj: Any, keys: Sequence[str | None]
 
     Raises StorageError for anything else, and for None.
     """
-    if len(keys) == 1:
-        name = keys[0]
-        if isinstance(obj, Mapping) and name is not None and set(obj) == {name}:
-            obj = obj[name]
-        values = {name: obj}
-    elif isinstance(obj, Mapping) and {str(key) for key in obj} == set(keys):
-        values = {name: obj[name] for name in keys}
+    # Keys may be given as what they stand for: dates, numbers.
+    by_key = {str(key): value for key, value in obj.items()} if isinstance(obj, Mapping) else {}
+    if by_key and by_key.keys() == set(keys):
+        values = {name: by_key[str(name)] for name in keys}
+    elif len(keys) == 1:
+        values = {keys[0]: obj}
     else:
         got = f"a dict with the keys {sorted(map(str, obj))[:5]}" if isinstance(obj, Mapping) else _type(obj)
         raise StorageError(
