@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from dagster import (
+    AssetDep,
     AssetExecutionContext,
     AssetOut,
     BackfillPolicy,
@@ -21,17 +22,20 @@ from dagster import (
     Output,
     RetryPolicy,
     StaticPartitionsDefinition,
+    TimeWindowPartitionMapping,
     asset,
     materialize,
     multi_asset,
 )
 
+from ubunye_orchestrate.compare.custody import judge_custody_by_records
 from ubunye_orchestrate.dagster_io.receipts.expectation_checks import build_expectation_checks
 from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
 from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.expectations.declare import expect
 from ubunye_orchestrate.hashing.api import fingerprint
+from ubunye_orchestrate.records.model import Producer
 from ubunye_orchestrate.records.values import not_hashed
 
 from .conftest import Project
@@ -439,6 +443,49 @@ def test_partitions(project: Project) -> None:
     record = project.receipt("daily", "2024-01-02")
     assert record.run_id == f"{result.run_id}--2024-01-02"
     assert record.variables == {"dt": "2024-01-02", "dtf": "%Y-%m-%d"}
+
+
+@pytest.mark.parametrize(
+    ("mapping", "partition", "named", "expected"),
+    [
+        (None, "2024-01-02", None, ["2024-01-02"]),
+        (TimeWindowPartitionMapping(start_offset=-1), "2024-01-02", None, ["2024-01-01", "2024-01-02"]),
+        (TimeWindowPartitionMapping(start_offset=-1, end_offset=-1), "2024-01-01", None, None),
+        (None, None, None, ["2024-01-01", "2024-01-02", "2024-01-03"]),
+        (None, None, ["2024-01-03"], ["2024-01-03"]),
+    ],
+)
+def test_of_an_asset_with_partitions_those_are_named_that_dagster_maps_or_the_asset_says(
+    project: Project, mapping: Any, partition: Any, named: Any, expected: Any
+) -> None:
+    days = DailyPartitionsDefinition("2024-01-01", end_date="2024-01-04")
+
+    @asset(partitions_def=days)
+    def daily(context: AssetExecutionContext) -> pd.DataFrame:
+        return pd.DataFrame({"day": [context.partition_key]})
+
+    @asset(
+        deps=[AssetDep(daily, partition_mapping=mapping)], partitions_def=None if partition is None else days
+    )
+    def reader(context: AssetExecutionContext, receipts: Receipts) -> None:
+        with receipts.run(context) as run:
+            frame = pd.DataFrame({"day": expected or []})
+            run.read("daily", frame, scope="stored_partition", partitions=named)
+
+    for key in days.get_partition_keys():
+        run(project, [daily], partition_key=key)
+    assert run(project, [daily, reader], selection=[reader], partition_key=partition).success
+    (step,) = project.receipt("reader", partition).inputs
+    if expected is None:
+        assert step.producer is None, "not the newest partition, which was not read"
+        return
+    assert step.producer == [
+        Producer(partition=key, storage_id=event.storage_id, run_id=event.run_id)
+        for key in expected
+        for event in [project.event("daily", key)]
+    ]
+    stored = [project.receipt("daily", key) for key in expected]
+    assert judge_custody_by_records(step, stored).kind == "custody_held"
 
 
 @pytest.mark.filterwarnings("ignore:Parameter `backfill_policy` of function `asset`")

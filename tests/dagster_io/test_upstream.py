@@ -11,6 +11,7 @@ import pytest
 from dagster import (
     AssetCheckResult,
     AssetCheckSeverity,
+    AssetDep,
     AssetIn,
     AssetKey,
     AssetObservation,
@@ -30,17 +31,20 @@ from dagster import (
     Failure,
     Field,
     FilesystemIOManager,
+    In,
     InMemoryIOManager,
     InputContext,
     IOManager,
     MaterializeResult,
     MetadataValue,
+    Nothing,
     Output,
     OutputContext,
     RetryPolicy,
     ScheduleDefinition,
     SensorDefinition,
     SourceAsset,
+    TimeWindowPartitionMapping,
     asset,
     asset_check,
     build_input_context,
@@ -458,6 +462,36 @@ def test_put_asset_metadata(instance: DagsterInstance) -> None:
     result = run([told], Probe(lambda c: None), instance)
     (materialization,) = result.asset_materializations_for_node("told")
     assert {name: one.value for name, one in materialization.metadata.items()} == {"a": 2, "b": 1}
+
+
+def test_the_partitions_of_a_dependency_that_a_step_reads(instance: DagsterInstance) -> None:
+    days = DailyPartitionsDefinition("2024-01-01", end_date="2024-01-04")
+    added = DynamicPartitionsDefinition(name="added")
+    before = TimeWindowPartitionMapping(start_offset=-1, end_offset=-1)
+    instance.add_dynamic_partitions("added", ["b", "a"])
+    daily, grown = AssetSpec("daily", partitions_def=days), AssetSpec("grown", partitions_def=added)
+    seen: dict[str, Any] = {}
+
+    @asset(deps=[AssetDep(daily, partition_mapping=before), "whole"], partitions_def=days)
+    def user(context) -> None:  # type: ignore[no-untyped-def]
+        step = upstream.step_of(context)
+        for name in ("daily", "whole", "other"):
+            seen[name] = upstream.partitions_read_of(step, AssetKey(name))
+
+    @op(ins={"daily": In(Nothing), "grown": In(Nothing)})
+    def inner(context) -> None:  # type: ignore[no-untyped-def]
+        step = upstream.step_of(context)
+        seen.update({name: upstream.partitions_read_of(step, AssetKey(name)) for name in ("daily", "grown")})
+
+    @graph_asset(ins={"daily": AssetIn(dagster_type=Nothing), "grown": AssetIn(dagster_type=Nothing)})
+    def in_a_graph(daily, grown):  # type: ignore[no-untyped-def]
+        return inner(daily=daily, grown=grown)
+
+    materialize([daily, user], instance=instance, partition_key="2024-01-02")
+    assert seen == {"daily": ("2024-01-01",), "whole": None, "other": None}
+    materialize([daily, grown, in_a_graph], instance=instance)
+    assert seen["daily"] == ("2024-01-01", "2024-01-02", "2024-01-03")
+    assert seen["grown"] == ("a", "b")
 
 
 def test_what_a_check_loads_with(instance: DagsterInstance) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from dagster import AssetExecutionContext, AssetKey, MetadataValue, OpExecutionContext
@@ -41,7 +41,7 @@ from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.hashing.fingerprint import Fingerprint
 from ubunye_orchestrate.hashing.frames import native
 from ubunye_orchestrate.records.evidence import error_text
-from ubunye_orchestrate.records.model import HashScope, RunRecord, StepRecord
+from ubunye_orchestrate.records.model import HashScope, Producer, RunRecord, StepRecord
 from ubunye_orchestrate.records.settings import ReceiptSettings
 from ubunye_orchestrate.records.steps import step_of_frame
 from ubunye_orchestrate.records.store import RecordStore
@@ -121,6 +121,7 @@ class ReceiptRun:
         location: str | os.PathLike[str] | None = None,
         scope: HashScope = "passed_rows",
         source_version: dict[str, Any] | None = None,
+        partitions: Sequence[str] | None = None,
     ) -> _Frame:
         """Note a table that the asset read, and return it.
 
@@ -128,16 +129,16 @@ class ReceiptRun:
         other name. A frame in memory is hashed, unless ``hash_inputs`` is off, and so is a Spark frame, which
         is computed for it; a reader or another lazy frame is not touched. ``source_version`` says which state
         of the source it is (``SparkResource.pinned`` gives one). ``scope`` is ``stored_table`` where the
-        frame is all that the upstream asset stored.
+        frame is all that the upstream asset stored. ``partitions`` are those of the upstream asset that were
+        read, by default what Dagster's mapping says; ``scope`` then is ``stored_partition``.
         Raises ExpectationError where it breaks a rule about this input (``on_input``) of severity ``fail``.
         """
         self._refuse_outside("read")
         with harmless(self._log, f"noting input {name}"):
             if self._entry is not None:
-                key = AssetKey(name.split("/"))
                 producer = None
-                if self._task.asset is not None and key in self._task.asset.parents:
-                    producer = producers_of(self._step.instance, key, (), partitioned=False)
+                with harmless(self._log, f"finding what {name} was read from"):
+                    producer = self._producers(name, partitions)
                 step, _ = step_of_frame(
                     name,
                     "input",
@@ -214,6 +215,18 @@ class ReceiptRun:
         merge or any SQL, custom metadata of that name in delta-rs.
         """
         return note_of_run(key_of_step(self._step), self._task, self._settings, self._task.partitions)
+
+    def _producers(self, name: str, partitions: Sequence[str] | None) -> list[Producer] | None:
+        """Return the materializations that a dependency was read from; None where they are not known."""
+        key = AssetKey(name.split("/"))
+        if self._task.asset is None or key not in self._task.asset.parents:
+            return None
+        instance = self._step.instance
+        if upstream.partitions_in_step(self._step, key) is None:
+            return producers_of(instance, key, (), partitioned=False)
+        if partitions is None:
+            partitions = upstream.partitions_read_of(self._step, key)
+        return producers_of(instance, key, partitions, partitioned=True) if partitions else None
 
     def _refuse_outside(self, call: str) -> None:
         if self._phase != "in":

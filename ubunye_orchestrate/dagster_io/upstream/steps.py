@@ -62,6 +62,7 @@ __all__ = [
     "partitions_from",
     "partitions_in_step",
     "partitions_of_step",
+    "partitions_read_of",
     "put_asset_metadata",
     "set_data_version",
     "step_being_logged",
@@ -188,6 +189,20 @@ def partitions_in_step(step: StepContext, key: AssetKey) -> PartitionsDefinition
     """Return the partitioning of any asset that the step's job knows."""
     layer = step.job_def.asset_layer
     return layer.get(key).partitions_def if layer.has(key) else None
+
+
+def partitions_read_of(step: StepContext, key: AssetKey) -> tuple[str, ...] | None:
+    """Return the partitions of an asset that the step reads, by the mapping of that dependency.
+
+    None for an asset that the step does not depend on, or that has no partitions.
+    """
+    layer = step.job_def.asset_layer
+    for name in filter(step.has_asset_partitions_for_input, step.op_def.ins):
+        if layer.get_asset_key_for_node_input(step.node_handle, name) == key:
+            read = step.asset_partitions_subset_for_input(name, require_valid_partitions=False)
+            with partitions_from(step.instance):
+                return tuple(sorted(str(one) for one in read.get_partition_keys()))
+    return None
 
 
 def context_to_load(
