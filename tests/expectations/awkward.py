@@ -211,6 +211,34 @@ TYPES: dict[str, tuple[pa.DataType, Sequence[Any], list[tuple[Rule, int]]]] = {
             (expect.one_of("moment", [dt.datetime(2024, 1, 2), dt.date(2024, 1, 1)]), 4),
         ],
     ),
+    "millis": (
+        pa.timestamp("ms"),
+        [dt.datetime(2024, 1, 1), None, *[dt.datetime(2024, 1, 2)] * 3, *[dt.datetime(2024, 1, 3)] * 3],
+        [
+            (
+                expect.between(
+                    "millis", dt.datetime(2024, 1, 1, 0, 0, 0, 500), dt.datetime(2024, 1, 2, 0, 0, 0, 999)
+                ),
+                4,
+            ),
+            (expect.one_of("millis", [dt.datetime(2024, 1, 1, 0, 0, 0, 500), dt.datetime(2024, 1, 2)]), 4),
+            (expect.one_of("millis", [dt.datetime(2024, 1, 1, 0, 0, 0, 500)]), 7),
+            (expect.between("millis", min=dt.datetime(9999, 12, 31, 23, 59, 59, 999_999)), 7),
+        ],
+    ),
+    "seconds": (
+        pa.timestamp("s"),
+        [dt.datetime(2024, 1, 1), None, *[dt.datetime(2024, 1, 2)] * 3, *[dt.datetime(2024, 1, 3)] * 3],
+        [
+            (
+                expect.between(
+                    "seconds", dt.datetime(2024, 1, 1, 0, 0, 0, 500), dt.datetime(2024, 1, 2, 0, 0, 0, 999)
+                ),
+                4,
+            ),
+            (expect.one_of("seconds", [dt.datetime(2024, 1, 1, 0, 0, 0, 500), dt.datetime(2024, 1, 2)]), 4),
+        ],
+    ),
     "instant": (
         pa.timestamp("us", "UTC"),
         [dt.datetime(2024, 1, n + 1, 12, tzinfo=dt.timezone.utc) for n in range(7)] + [None],

@@ -6,7 +6,7 @@ import math
 import re
 import struct
 from collections.abc import Iterable
-from datetime import date, datetime, time, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -19,6 +19,8 @@ ABOVE_ALL = object()
 BELOW_ALL = object()
 """A bound below it."""
 _WHOLE = re.compile(r"(U?)Int(\d+)")
+# Microseconds in one unit of a column of moments, where they are fewer than a bound may say.
+_COARSE = {"s": 1_000_000, "ms": 1_000}
 
 
 class CannotCompareError(Exception):
@@ -29,9 +31,12 @@ def bound_for(value: Any, dtype: Any, column: str, *, at_least: bool) -> Any:
     """Return a bound in the type of the column's values, or BELOW_ALL or ABOVE_ALL.
 
     ``at_least`` tells a lower bound from an upper one: a fraction is brought to the next whole number of a
-    column of integers. Raises CannotCompareError where the two cannot be compared.
+    column of integers, a moment to the next one that the column's unit has. Raises CannotCompareError where
+    the two cannot be compared.
     """
     bound = _typed(value, dtype, column)
+    if isinstance(bound, datetime):
+        return _in_unit(bound, dtype, up=at_least)
     if not dtype.is_integer():
         return bound
     bound = math.ceil(bound) if at_least else math.floor(bound)
@@ -48,6 +53,8 @@ def values_for(values: Iterable[Any], dtype: Any, column: str) -> list[Any]:
     if dtype.is_integer():
         least, most = _range(dtype)
         return [int(one) for one in typed if one == int(one) and least <= one <= most]
+    if isinstance(dtype, nw.Datetime):
+        return [one for one in typed if one == _in_unit(one, dtype, up=False)]
     return typed
 
 
@@ -101,3 +108,15 @@ def _moment(value: str, dtype: Any) -> datetime:
         raise ValueError(f"the column has {has}; give the bound as the column is")
     # Arrow misreads other zones in some processes: it depends on what was loaded before its first array.
     return moment if moment.tzinfo is None else moment.astimezone(timezone.utc)
+
+
+def _in_unit(moment: datetime, dtype: Any, *, up: bool) -> Any:
+    """Return a moment that the column's unit has: engines cut what is finer, each in its own way."""
+    unit = _COARSE.get(dtype.time_unit, 1)
+    over = moment.microsecond % unit
+    if not over:
+        return moment
+    try:
+        return moment + timedelta(microseconds=unit - over if up else -over)
+    except OverflowError:
+        return ABOVE_ALL
