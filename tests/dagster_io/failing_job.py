@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 from dagster import (
+    AssetExecutionContext,
     AssetIn,
     AssetOut,
     Definitions,
@@ -111,6 +112,13 @@ def in_a_graph(raw: pd.DataFrame) -> pd.DataFrame:
 
 
 @asset
+def after_its_block(context: AssetExecutionContext, receipts: Receipts, raw: pd.DataFrame) -> None:
+    with receipts.run(context) as run:
+        run.wrote("after_its_block", raw)
+    raise RuntimeError("the load was refused")
+
+
+@asset
 def downstream(in_transform: pd.DataFrame) -> pd.DataFrame:
     return in_transform
 
@@ -138,12 +146,14 @@ ASSETS = [
     flaky,
     half_way,
     in_a_graph,
+    after_its_block,
     downstream,
 ]
 
 
 def job_in(folder: Path, *, forked: bool) -> Any:
     executor = multiprocess_executor.configured(FORKED) if forked else in_process_executor
+    receipts = Receipts(root=str(folder / "mirror"))
     defs = with_receipts(
         Definitions(
             assets=[*ASSETS, killed, killed_half_way] if forked else ASSETS,
@@ -151,10 +161,11 @@ def job_in(folder: Path, *, forked: bool) -> Any:
                 "io_manager": FilesystemIOManager(base_dir=str(folder / "stored")),
                 "unreadable": Unreadable(),
                 "full": Full(),
+                "receipts": receipts,
             },
             jobs=[define_asset_job("everything", executor_def=executor)],
         ),
-        Receipts(root=str(folder / "mirror")),
+        receipts,
     )
     return defs.resolve_job_def("everything")
 

@@ -14,16 +14,22 @@ from dagster import (
     AssetDep,
     AssetExecutionContext,
     AssetOut,
+    AssetSpec,
     BackfillPolicy,
     DailyPartitionsDefinition,
     DataVersion,
+    DynamicPartitionsDefinition,
     InMemoryIOManager,
     MaterializeResult,
+    MultiPartitionKey,
+    MultiPartitionsDefinition,
     Output,
+    PartitionsDefinition,
     RetryPolicy,
     StaticPartitionsDefinition,
     TimeWindowPartitionMapping,
     asset,
+    build_asset_context,
     materialize,
     multi_asset,
 )
@@ -689,3 +695,100 @@ def test_a_rule_that_is_broken_stops_the_asset_before_it_stores(project: Project
     assert record.expectations[0]["passed"] is False
     assert record.error is not None
     assert record.error.startswith("ExpectationError: ")
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_partitions_that_are_added_at_run_time(project: Project, crossed: bool) -> None:
+    added: PartitionsDefinition = DynamicPartitionsDefinition(name="customers")  # type: ignore[type-arg]
+    if crossed:
+        added = MultiPartitionsDefinition(
+            {"customer": added, "day": DailyPartitionsDefinition("2024-01-01", end_date="2024-01-03")}
+        )
+    project.instance.add_dynamic_partitions("customers", ["ann"])
+    key = MultiPartitionKey({"customer": "ann", "day": "2024-01-02"}) if crossed else "ann"
+
+    @asset(partitions_def=added)
+    def totals(context: AssetExecutionContext, receipts: Receipts) -> MaterializeResult:  # type: ignore[type-arg]
+        with receipts.run(context) as run:
+            metadata = run.wrote("totals", ORDERS)
+        return MaterializeResult(metadata=metadata)
+
+    assert run(project, [totals], partition_key=key).success
+    record = project.receipt("totals", str(key))
+    assert record.outputs[0].data_hash == fingerprint(ORDERS).data_hash
+    assert (record.dagster or {})["partition_keys"] == [str(key)]
+    assert record.variables == ({"dt": "2024-01-02", "dtf": "%Y-%m-%d"} if crossed else {})
+
+
+def test_of_the_assets_of_a_step_only_those_with_partitions_have_one(project: Project) -> None:
+    parts = StaticPartitionsDefinition(["a", "b"])
+
+    @multi_asset(specs=[AssetSpec("parted", partitions_def=parts), AssetSpec("whole")], can_subset=True)
+    def mixed(context: AssetExecutionContext, receipts: Receipts) -> Any:
+        for key in sorted(context.selected_asset_keys):
+            with receipts.run(context, asset=key) as run:
+                metadata = run.wrote(key.to_user_string(), ORDERS)
+            yield MaterializeResult(asset_key=key, metadata=metadata)
+
+    result = run(project, [mixed], partition_key="a")
+    assert project.receipt("parted", "a").run_id == f"{result.run_id}--a"
+    whole = project.receipt("whole")
+    assert whole.run_id == result.run_id
+    assert (whole.dagster or {})["partition_keys"] == []
+    assert project.metadata("whole")["dagster/row_count"] == 3
+
+
+def test_an_asset_that_fails_after_its_block_has_the_record_of_a_failure(project: Project) -> None:
+    @asset
+    def totals(context: AssetExecutionContext, receipts: Receipts) -> MaterializeResult:  # type: ignore[type-arg]
+        with receipts.run(context) as run:
+            run.read("source", ORDERS)
+            run.wrote("totals", ORDERS)
+        raise ValueError("the load job was refused")
+
+    assert not run(project, [totals]).success
+    (record,) = project.mirrored("totals")
+    assert (record.status, record.error) == ("error", "ValueError: the load job was refused")
+    assert (record.dagster or {})["step_status"] == "error"
+    # What it wrote before it failed stands where it was written.
+    assert [step.data_hash for step in record.outputs] == [fingerprint(ORDERS).data_hash]
+    assert [step.name for step in record.inputs] == ["source"]
+    (observation,) = project.observations("totals")
+    assert "ValueError: the load job was refused" in (observation.description or "")
+
+
+def test_of_several_assets_the_one_that_was_not_made_has_the_record_of_a_failure(project: Project) -> None:
+    @multi_asset(specs=[AssetSpec("one"), AssetSpec("two")], retry_policy=RetryPolicy(max_retries=1))
+    def both(context: AssetExecutionContext, receipts: Receipts) -> Any:
+        for name in ("one", "two"):
+            with receipts.run(context, asset=name) as run:
+                metadata = run.wrote(name, ORDERS)
+            if name == "two" and not context.retry_number:
+                raise ValueError("not yet")
+            yield MaterializeResult(asset_key=name, metadata=metadata)
+
+    assert run(project, [both]).success
+    states = {
+        name: [(one.status, (one.dagster or {})["step_status"]) for one in project.mirrored(name)]
+        for name in ("one", "two")
+    }
+    assert states["one"] == [("success", "success"), ("success", "error")]
+    assert states["two"] == [("success", "success"), ("error", "error")]
+
+
+def test_of_an_asset_that_is_called_directly_nothing_is_recorded(
+    project: Project, tmp_path: pathlib.Path
+) -> None:
+    @asset
+    @expect.row_count(min=10)
+    def totals(context: AssetExecutionContext, receipts: Receipts) -> MaterializeResult:  # type: ignore[type-arg]
+        with receipts.run(context) as run:
+            assert run.read("orders", ORDERS, scope="stored_table") is ORDERS
+            metadata = run.wrote("totals", run.expect(ORDERS))
+            assert run.commit_note == ""
+        return MaterializeResult(metadata=metadata)
+
+    result = totals(build_asset_context(), receipts=project.receipts)
+    assert result.metadata["dagster/row_count"].value == 3
+    assert result.metadata["ubunye/data_hash"].value == fingerprint(ORDERS).data_hash
+    assert not (tmp_path / "mirror").exists()

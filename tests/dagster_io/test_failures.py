@@ -32,6 +32,7 @@ CASES = {
     "a multi-asset fails after its first output": "first",
     "… the output that it did not come to": "second",
     "the second op of its graph fails": "in_a_graph",
+    "its block of `receipts.run` is over, and then it raises": "after_its_block",
     "an asset upstream failed": "downstream",
     "its process is killed": "killed",
     "… after the first output of a multi-asset was stored": "kept",
@@ -130,6 +131,7 @@ def test_the_table(ran: Ran, request: pytest.FixtureRequest) -> None:
         "broken_rule",
         "second",
         "in_a_graph",
+        "after_its_block",
     ],
 )
 def test_a_record_has_what_was_known_and_stands_on_the_asset(asset: str, ran: Ran) -> None:
@@ -139,7 +141,9 @@ def test_a_record_has_what_was_known_and_stands_on_the_asset(asset: str, ran: Ra
     assert record.started_at is not None
     assert record.ended_at is not None
     assert record.duration_sec is not None
-    assert [(step.name, step.data_hash) for step in record.outputs] == [(asset, None)]
+    # What a block says that it wrote stands where it was written.
+    written = ran.project.receipt("raw").outputs[0].data_hash if asset == "after_its_block" else None
+    assert [(step.name, step.data_hash) for step in record.outputs] == [(asset, written)]
     for step in record.inputs:
         assert step.name == "raw"
         assert step.data_hash == ran.project.receipt("raw").outputs[0].data_hash

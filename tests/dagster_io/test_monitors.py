@@ -10,6 +10,7 @@ import pytest
 from dagster import (
     AssetOut,
     DailyPartitionsDefinition,
+    DynamicPartitionsDefinition,
     Field,
     InMemoryIOManager,
     Output,
@@ -144,6 +145,21 @@ def test_partitions_and_the_assets_of_one_step(manager: Any, project: Project) -
         ("second", run_id, "error"),
     }
     assert {one[1:3] for one in told if one[0] == "start"} == {("first", run_id), ("second", run_id)}
+
+
+def test_partitions_that_are_added_at_run_time(manager: Any, project: Project) -> None:
+    project.instance.add_dynamic_partitions("customers", ["ann"])
+
+    @asset(partitions_def=DynamicPartitionsDefinition(name="customers"))
+    def orders() -> pd.DataFrame:
+        return pd.DataFrame({"x": [1]})
+
+    result = project.run([orders], manager, partition_key="ann")
+    assert [one[:3] for one in told if one[0] != "new"] == [
+        ("start", "orders", f"{result.run_id}--ann"),
+        ("end", "orders", f"{result.run_id}--ann"),
+    ]
+    assert project.receipt("orders", "ann").status == "success"
 
 
 def test_a_monitor_that_raises_harms_nothing(

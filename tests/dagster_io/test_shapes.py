@@ -24,6 +24,7 @@ from dagster import (
     Output,
     ReexecutionOptions,
     asset,
+    asset_check,
     execute_job,
     graph_asset,
     graph_multi_asset,
@@ -111,6 +112,17 @@ def test_checks_in_the_same_step_change_nothing_of_the_receipt(manager: Any, pro
     (mirrored,) = project.mirrored("checked")
     assert (mirrored.dagster or {})["step_status"] == "success"
     assert {task[-1] for task in project.store.tasks()} == {"raw", "checked"}
+
+
+def test_a_check_that_fails_is_no_task(manager: Any, project: Project) -> None:
+    @asset_check(asset=raw)
+    def broken(raw: pd.DataFrame) -> AssetCheckResult:
+        raise ValueError("of the check")
+
+    result = project.run([raw, broken], manager, raise_on_error=False)
+    assert not result.success
+    assert {task[-1] for task in project.store.tasks()} == {"raw"}
+    assert "ubunye" not in project.log(result)
 
 
 FLOW = """

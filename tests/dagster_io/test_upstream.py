@@ -37,6 +37,8 @@ from dagster import (
     IOManager,
     MaterializeResult,
     MetadataValue,
+    MultiPartitionKey,
+    MultiPartitionsDefinition,
     Nothing,
     Output,
     OutputContext,
@@ -44,10 +46,13 @@ from dagster import (
     ScheduleDefinition,
     SensorDefinition,
     SourceAsset,
+    StaticPartitionsDefinition,
     TimeWindowPartitionMapping,
     asset,
     asset_check,
+    build_asset_context,
     build_input_context,
+    build_op_context,
     build_output_context,
     build_resources,
     define_asset_job,
@@ -730,13 +735,13 @@ def test_what_an_assets_own_context_belongs_to(instance: DagsterInstance) -> Non
     @asset(metadata={"a": 1}, partitions_def=DailyPartitionsDefinition("2024-01-01", end_date="2024-01-04"))
     def daily(context) -> int:  # type: ignore[no-untyped-def]
         step = upstream.step_of(context)
-        seen.append((upstream.step_key(step), upstream.partitions_of_step(step)[1]))
+        seen.append((upstream.step_key(step), upstream.partitions_made(step, AssetKey("daily"))[1]))
         seen.append(upstream.metadata_in_step(step, AssetKey("daily"))["a"])
         return 1
 
     @asset
     def plain(context) -> int:  # type: ignore[no-untyped-def]
-        seen.append(upstream.partitions_of_step(upstream.step_of(context)))
+        seen.append(upstream.partitions_made(upstream.step_of(context), AssetKey("plain")))
         return 1
 
     run([daily], InMemoryIOManager(), instance, partition_key="2024-01-02")
@@ -744,6 +749,29 @@ def test_what_an_assets_own_context_belongs_to(instance: DagsterInstance) -> Non
     assert seen[0] == ("daily", ("2024-01-02",))
     assert seen[1] in (1, _int(1))
     assert seen[2] == (None, ())
+    for context in (build_asset_context(), build_op_context()):
+        assert upstream.step_of(context) is None
+
+
+def test_the_partitions_that_a_step_makes_of_each_asset(instance: DagsterInstance) -> None:
+    added = DynamicPartitionsDefinition(name="added")
+    both = MultiPartitionsDefinition({"new": added, "old": StaticPartitionsDefinition(["x"])})
+    instance.add_dynamic_partitions("added", ["a", "b"])
+    seen: dict[str, Any] = {}
+
+    @multi_asset(specs=[AssetSpec("parted", partitions_def=added), AssetSpec("whole")], can_subset=True)
+    def mixed(context):  # type: ignore[no-untyped-def]
+        for key in sorted(context.selected_asset_keys):
+            seen[key.to_user_string()] = upstream.partitions_made(upstream.step_of(context), key)
+            yield MaterializeResult(asset_key=key)
+
+    @asset(partitions_def=both)
+    def crossed(context) -> None:  # type: ignore[no-untyped-def]
+        seen["crossed"] = upstream.partitions_made(upstream.step_of(context), AssetKey("crossed"))
+
+    materialize([mixed], instance=instance, partition_key="a")
+    materialize([crossed], instance=instance, partition_key=MultiPartitionKey({"new": "b", "old": "x"}))
+    assert seen == {"parted": (added, ("a",)), "whole": (None, ()), "crossed": (both, ("b|x",))}
 
 
 def test_the_function_behind_an_asset_and_the_checks_declared_for_it() -> None:

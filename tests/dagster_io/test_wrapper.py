@@ -45,7 +45,9 @@ from dagster_duckdb_polars import DuckDBPolarsIOManager
 from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
 from ubunye_orchestrate.dagster_io.receipts.wrapper import ReceiptsMixin
 from ubunye_orchestrate.dagster_io.receipts.wrapping import with_receipts
+from ubunye_orchestrate.dagster_io.storage.io_managers import ParquetIOManager
 from ubunye_orchestrate.errors import ConfigurationError
+from ubunye_orchestrate.expectations.declare import expect
 from ubunye_orchestrate.hashing.api import fingerprint
 
 from .conftest import Project
@@ -415,7 +417,15 @@ def a_reader() -> pa.RecordBatchReader:
     return pa.table({"x": [1, 2]}).to_reader()
 
 
+class Proxy:
+    """Stands for something that is not there now, and says so whatever it is asked."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("working outside of application context")
+
+
 UNTOUCHED = {
+    "proxy": (Proxy(), "not a table (Proxy)"),
     "dict": ({"a": 1}, "not a table (dict)"),
     "none": (None, "not a table (NoneType)"),
     "series": (pd.Series([1, 2]), "not a table (Series)"),
@@ -448,11 +458,12 @@ def test_what_is_not_a_table_in_memory_passes_untouched_and_says_so(kind: str, p
         return 1
 
     inner = ByHand(value)
-    project.run([first, second], with_receipts(inner, project.receipts))
+    result = project.run([first, second], with_receipts(inner, project.receipts))
     assert project.receipt("first").outputs[0].data_hash is None
     assert project.receipt("first").outputs[0].hash_error == reason
     assert project.metadata("first")["ubunye/hash_error"] == reason
     assert project.receipt("second").inputs[0].hash_error == reason
+    assert "Traceback" not in project.log(result)
     # The asset got what the inner one loaded, and a reader still had its rows.
     if kind == "reader":
         assert seen[0].read_all().num_rows == 2
@@ -506,6 +517,36 @@ class TestStacked:
         project.run([numbers], with_receipts(hidden, project.receipts))
         record = project.receipt("numbers")
         assert [step["step"] for step in record.timings] == ["Transform:numbers", "Writer:Folder"]
+
+    def test_one_that_hands_on_to_one_with_receipts_adds_none(self, project: Project) -> None:
+        seen: list[Any] = []
+
+        class Delegating(IOManager):
+            def __init__(self, inner: Any) -> None:
+                self.inner = inner
+
+            def handle_output(self, context: OutputContext, obj: Any) -> None:
+                self.inner.handle_output(context, obj)
+
+            def load_input(self, context: InputContext) -> Any:
+                return self.inner.load_input(context)
+
+        @asset
+        @expect.not_null("id").on_input("numbers")
+        def copied(numbers: pd.DataFrame) -> pd.DataFrame:
+            seen.append(numbers)
+            return numbers
+
+        ours = ParquetIOManager(base_path=str(project.root / "stored"), receipts=project.receipts)
+        result = project.run([numbers, copied], with_receipts(Delegating(ours), project.receipts))
+        record = project.receipt("copied")
+        assert [(step.name, step.hash_scope) for step in record.inputs] == [("numbers", "stored_table")]
+        assert [(step.name, step.hash_scope) for step in record.outputs] == [("copied", "stored_table")]
+        assert [one["rule"] for one in record.expectations] == ["numbers_id_not_null"]
+        timed = [step["step"] for step in record.timings if step["step"].endswith("er:ParquetIOManager")]
+        assert timed == ["Reader:ParquetIOManager", "Writer:ParquetIOManager"]
+        assert "ubunye" not in project.log(result)
+        assert len(seen) == 1
 
 
 def inside_of(definition: IOManagerDefinition, context: Any) -> Any:

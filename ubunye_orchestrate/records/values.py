@@ -52,6 +52,13 @@ class Value:
 
 def inspect_value(value: object) -> Value:
     """Tell what a value is, reading none of it."""
+    try:
+        return _inspected(value)
+    except Exception:  # noqa: BLE001 - a proxy that stands for nothing now raises whatever it is asked
+        return Value("other", None, type(value).__name__)
+
+
+def _inspected(value: object) -> Value:
     narwhals = loaded("narwhals")
     if narwhals is not None and isinstance(value, narwhals.DataFrame | narwhals.LazyFrame):
         return inspect_value(narwhals.to_native(value))

@@ -22,17 +22,10 @@ from dagster import (
 )
 
 from ubunye_orchestrate.dagster_io import upstream
-from ubunye_orchestrate.dagster_io.receipts.closing import (
-    KILLED,
-    Attempt,
-    Closing,
-    GroupOf,
-    Warn,
-    planned_of,
-    read_log,
-)
+from ubunye_orchestrate.dagster_io.receipts.closing import Closing, GroupOf, Warn
 from ubunye_orchestrate.dagster_io.receipts.leftovers import Left, left_by
 from ubunye_orchestrate.dagster_io.receipts.resource import Receipts
+from ubunye_orchestrate.dagster_io.receipts.run_log import KILLED, Attempt, planned_of, read_log
 from ubunye_orchestrate.errors import ConfigurationError
 from ubunye_orchestrate.records.settings import ReceiptSettings
 

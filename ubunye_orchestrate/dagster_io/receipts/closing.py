@@ -7,9 +7,7 @@ killed is not seen here.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 
 from dagster import (
     AssetKey,
@@ -34,6 +32,15 @@ from ubunye_orchestrate.dagster_io.receipts.metadata import compact_receipt
 from ubunye_orchestrate.dagster_io.receipts.monitoring import tell_asset_ended
 from ubunye_orchestrate.dagster_io.receipts.panel import harmless
 from ubunye_orchestrate.dagster_io.receipts.producers import asset_name
+from ubunye_orchestrate.dagster_io.receipts.run_log import (
+    ENDS,
+    KILLED,
+    STARTS,
+    Attempt,
+    Planned,
+    planned_of,
+    read_log,
+)
 from ubunye_orchestrate.dagster_io.receipts.tasks import Task, entry_of_step, task_of_asset, task_of_op
 from ubunye_orchestrate.errors import UbunyeError
 from ubunye_orchestrate.masking import mask_text
@@ -42,72 +49,13 @@ from ubunye_orchestrate.records.settings import ReceiptSettings
 from ubunye_orchestrate.records.steps import step_without_hash
 from ubunye_orchestrate.records.store import RecordStore
 
-__all__ = [
-    "KILLED",
-    "Attempt",
-    "Closing",
-    "GroupOf",
-    "Planned",
-    "RunLog",
-    "Warn",
-    "close_run",
-    "close_steps",
-    "open_run",
-    "planned_of",
-    "read_log",
-]
+__all__ = ["Closing", "GroupOf", "Warn", "close_run", "close_steps", "open_run"]
 
 Warn = Callable[[str], None]
 GroupOf = Callable[[AssetKey], "str | None"]
 
-_STARTS = {DagsterEventType.STEP_START, DagsterEventType.STEP_RESTARTED}
-_ENDS = {
-    DagsterEventType.STEP_SUCCESS: "success",
-    DagsterEventType.STEP_FAILURE: "error",
-    DagsterEventType.STEP_UP_FOR_RETRY: "error",
-}
-KILLED = "killed"
-# What the multiprocess executor logs, from its own process, for a step whose process died.
-_CRASH = "ChildProcessCrashException"
-_PLANNED = DagsterEventType.ASSET_MATERIALIZATION_PLANNED
 # An observation for each partition of a failed range; past this the first ones stand for all.
 _MAX_OBSERVATIONS = 50
-
-
-@dataclass
-class Attempt:
-    """One try of a step, as the event log has it."""
-
-    key: StepKey
-    started_at: float | None
-    ended_at: float = 0.0
-    outcome: str = ""
-    error: str | None = None
-    retried: bool = False
-    """Dagster tries the step again."""
-    here: bool = False
-    """It ended in this process."""
-
-
-@dataclass
-class Planned:
-    """What a step was to make."""
-
-    partitions: dict[AssetKey, list[str]] = field(default_factory=dict)
-
-
-@dataclass
-class RunLog:
-    """What a run's log says of its steps."""
-
-    ended: list[Attempt] = field(default_factory=list)
-    """The tries that have ended, in order."""
-    open: dict[str, Attempt] = field(default_factory=dict)
-    """The tries that began and have not ended, by step key."""
-    planned: dict[str, Planned] = field(default_factory=dict)
-    """What each step was to make."""
-    tries: dict[str, int] = field(default_factory=dict)
-    """The number of the last try of each step that has started."""
 
 
 def open_run(context: InitResourceContext, settings: Callable[[], ReceiptSettings]) -> None:
@@ -136,7 +84,7 @@ def _note(event: EventLogEntry, settings: Callable[[], ReceiptSettings]) -> None
     found = event.dagster_event
     if found is None or found.step_key is None:
         return
-    if found.event_type in _STARTS:
+    if found.event_type in STARTS:
         LEDGER.began(event.run_id, found.step_key, event.timestamp)
     elif found.event_type is DagsterEventType.STEP_OUTPUT:
         entry = LEDGER.newest(event.run_id, found.step_key)
@@ -144,7 +92,7 @@ def _note(event: EventLogEntry, settings: Callable[[], ReceiptSettings]) -> None
         for block in entry.blocks.values() if entry is not None else ():
             if block.on_result is not None:
                 block.on_result(result.output_name, result.metadata)
-    elif _ENDS.get(found.event_type) == "error":
+    elif ENDS.get(found.event_type) == "error":
         # Its function and configuration are known here and no longer when it is closed.
         step = upstream.step_being_logged()
         if step is not None and not upstream.makes_checks_only(step):
@@ -188,6 +136,9 @@ def close_steps(
         if entry is not None:
             if attempt.outcome == "success":
                 close.add_blocks(entry, attempt, planned_of(attempt.key.step_key, log))
+            elif entry.blocks:
+                left = left or left_by(instance, run)
+                close.take_back(entry, attempt, left)
             close.complete(entry, attempt)
         if attempt.outcome == KILLED:
             # Another process knew what it had stored; the log knows.
@@ -197,59 +148,8 @@ def close_steps(
             close.fail(entry, attempt, planned_of(attempt.key.step_key, log))
 
 
-def planned_of(step_key: str, log: RunLog) -> Planned:
-    """Return the assets that a failed step was to make.
-
-    A graph's assets are planned for its last step, which a failure in an earlier one keeps from starting.
-    """
-    if step_key in log.planned or "." not in step_key:
-        return log.planned.get(step_key, Planned())
-    graph = step_key.split(".", 1)[0] + "."
-    missed = Planned()
-    for other, its in log.planned.items():
-        if other.startswith(graph) and other not in log.tries:
-            missed.partitions.update(its.partitions)
-    return missed
-
-
-def read_log(instance: DagsterInstance, run: DagsterRun) -> RunLog:
-    """Return what the run's log says of its steps: one query."""
-    log = RunLog()
-    open_attempts, tries, ended, planned = log.open, log.tries, log.ended, log.planned
-    pid = os.getpid()
-    for event in instance.all_logs(run.run_id, of_type={*_STARTS, *_ENDS, _PLANNED}):
-        dagster_event = event.dagster_event
-        if dagster_event is None or dagster_event.step_key is None:
-            continue
-        step_key, kind = dagster_event.step_key, dagster_event.event_type
-        if kind is _PLANNED:
-            _plan(planned.setdefault(step_key, Planned()), event)
-        elif kind in _STARTS:
-            number = tries.get(step_key, -1) + 1
-            tries[step_key] = number
-            open_attempts[step_key] = Attempt(StepKey(run.run_id, step_key, number), event.timestamp)
-        else:
-            # A step that could not even start has an end without a start.
-            number = max(tries.get(step_key, 0), 0)
-            attempt = open_attempts.pop(step_key, Attempt(StepKey(run.run_id, step_key, number), None))
-            error = upstream.error_of(event)
-            crashed = error is not None and error.startswith(_CRASH)
-            ended.append(
-                replace(
-                    attempt,
-                    ended_at=event.timestamp,
-                    outcome=KILLED if crashed else _ENDS[kind],
-                    error=f"killed: its process ended before the step did ({error})" if crashed else error,
-                    retried=kind is DagsterEventType.STEP_UP_FOR_RETRY,
-                    here=dagster_event.pid == pid,
-                )
-            )
-    return log
-
-
-def _plan(planned: Planned, event: EventLogEntry) -> None:
-    key, partitions = upstream.planned_asset(event)
-    planned.partitions.setdefault(key, []).extend(partitions)
+def _is_of(record: RunRecord, key: AssetKey) -> bool:
+    return (record.dagster or {}).get("asset_key") == list(key.path)
 
 
 class Closing:
@@ -288,6 +188,18 @@ class Closing:
             self._warn(f"ubunye: {task.name}: {why}; its record is in the mirror, without a receipt")
             record = self._record(task, entry, attempt, block.error)
             entry.stored.append(Stored(record, entry.settings))
+
+    def take_back(self, entry: StepEntry, attempt: Attempt, left: Left) -> None:
+        """Take back the records of blocks whose assets were not materialized, as the step failed after them.
+
+        What they wrote stands in the record of the failure.
+        """
+        for key in entry.blocks:
+            name = asset_name(key)
+            made = [one for one in entry.stored if _is_of(one.record, key)]
+            if made and not left.has(attempt.key, key):
+                entry.stored = [one for one in entry.stored if not _is_of(one.record, key)]
+                entry.left_behind[name] = [step for one in made for step in one.record.outputs]
 
     def complete(self, entry: StepEntry, attempt: Attempt) -> None:
         """Give each mirrored record of the step its outcome and the step's whole time, and nothing else."""
@@ -346,16 +258,15 @@ class Closing:
         return with_dagster(record, step_status=attempt.outcome)
 
     def _record(self, task: Task, entry: StepEntry | None, attempt: Attempt, error: str | None) -> RunRecord:
-        missing = [] if error is None else [step_without_hash(task.name, "output")]
+        left = [] if entry is None else entry.left_behind.get(task.name, [])
+        named = any(step.name == task.name for step in left)
+        missing = [] if error is None or named else [step_without_hash(task.name, "output")]
         return build_record(
             task,
             attempt.key,
             None if entry is None else whole_graph(self._instance, entry, task.key),
             self._settings,
-            [
-                *missing,
-                *(() if entry is None else entry.left_behind.get(task.name, ())),
-            ],
+            [*missing, *left],
             job=self._run.job_name,
             started_at=attempt.started_at,
             ended_at=attempt.ended_at,

@@ -77,7 +77,7 @@ class ReceiptRun:
     ) -> None:
         """Raises ConfigurationError where it is not clear which asset the receipt is of."""
         self._log = context.log
-        self._step = upstream.step_of(context)
+        self._step: upstream.StepContext = upstream.step_of(context)
         self._settings = settings
         self._entry: StepEntry | None = None
         self._key, self._task = self._task_of(asset)
@@ -219,7 +219,8 @@ class ReceiptRun:
     def _producers(self, name: str, partitions: Sequence[str] | None) -> list[Producer] | None:
         """Return the materializations that a dependency was read from; None where they are not known."""
         key = AssetKey(name.split("/"))
-        if self._task.asset is None or key not in self._task.asset.parents:
+        # The assets of a step share their inputs: one of another asset's is read for this one, too.
+        if self._entry is None or all(key not in one.parents for one in self._entry.assets):
             return None
         instance = self._step.instance
         if upstream.partitions_in_step(self._step, key) is None:
@@ -298,7 +299,7 @@ class ReceiptRun:
                 f"{', '.join(key.to_user_string() for key in made) or 'none'}; expected one of these: "
                 'receipts.run(context, asset="…")'
             )
-        definition, partitions = upstream.partitions_of_step(self._step)
+        definition, partitions = upstream.partitions_made(self._step, asset)
         variables = partition_variables(definition, partitions)
         key = key_of_step(self._step)
         task = task_of_asset(key, asset, made[asset].group, partitions, assets, variables=variables)

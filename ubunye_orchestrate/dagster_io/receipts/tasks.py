@@ -25,6 +25,7 @@ from ubunye_orchestrate.dagster_io.receipts.producers import asset_name, ordered
 from ubunye_orchestrate.dagster_io.upstream import AssetOfStep
 from ubunye_orchestrate.records.code import code_evidence
 from ubunye_orchestrate.records.evidence import config_hash
+from ubunye_orchestrate.records.monitors import kept_from_the_run
 from ubunye_orchestrate.records.paths import stored_run_id, task_name_for_asset
 from ubunye_orchestrate.records.settings import ReceiptSettings
 
@@ -98,7 +99,8 @@ def entry_of_step(step: upstream.StepContext, settings: ReceiptSettings, *, has_
         op=upstream.node_of(step),
         launch=launch_of(step.run_tags),
         assets=upstream.assets_of_step(step),
-        outputs=upstream.step_outputs(step),
+        # What a check returns is its result, and no table of anybody's.
+        outputs=() if upstream.makes_checks_only(step) else upstream.step_outputs(step),
         config_hash=config_hash(upstream.op_config(step)),
         code=code,
         code_hash=folder_hash,
@@ -108,14 +110,15 @@ def entry_of_step(step: upstream.StepContext, settings: ReceiptSettings, *, has_
         graphs=upstream.graphs_of_step(step),
     )
     if settings.monitors:
-        _tell_started(step, entry)
+        with kept_from_the_run("telling monitors of the start"):
+            _tell_started(step, entry)
     return LEDGER.add(entry, upstream.asset_groups(step))
 
 
 def _tell_started(step: upstream.StepContext, entry: StepEntry) -> None:
-    definition, partitions = upstream.partitions_of_step(step)
-    variables = partition_variables(definition, partitions)
     for asset in entry.assets:
+        definition, partitions = upstream.partitions_made(step, asset.key)
+        variables = partition_variables(definition, partitions)
         task = task_of_asset(entry.key, asset.key, asset.group, partitions, entry.assets)
         context = MonitoredTask(task.run_id, task.task_name, task.package, entry.settings.profile, variables)
         tell_asset_started(context, entry.settings, entry.config)

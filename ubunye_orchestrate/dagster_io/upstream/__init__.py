@@ -34,6 +34,13 @@ from ubunye_orchestrate.dagster_io.upstream.events import (
     planned_asset,
     report_observation,
 )
+from ubunye_orchestrate.dagster_io.upstream.partitions import (
+    context_to_load,
+    partitions_from,
+    partitions_in_step,
+    partitions_made,
+    partitions_read_of,
+)
 from ubunye_orchestrate.dagster_io.upstream.project import (
     Job,
     LegacyAssets,
@@ -64,7 +71,6 @@ from ubunye_orchestrate.dagster_io.upstream.steps import (
     assets_of_step,
     attempt_of,
     compute_function,
-    context_to_load,
     graphs_of_step,
     instance_of,
     is_stored_by_itself,
@@ -78,10 +84,6 @@ from ubunye_orchestrate.dagster_io.upstream.steps import (
     node_of_step_key,
     op_config,
     output_of_asset,
-    partitions_from,
-    partitions_in_step,
-    partitions_of_step,
-    partitions_read_of,
     put_asset_metadata,
     set_data_version,
     step_being_logged,
@@ -152,7 +154,7 @@ __all__ = [
     "own_resources",
     "partitions_from",
     "partitions_in_step",
-    "partitions_of_step",
+    "partitions_made",
     "partitions_read_of",
     "planned_asset",
     "put_asset_metadata",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, cast
@@ -22,17 +21,12 @@ from dagster import (
     OpExecutionContext,
     Output,
     OutputContext,
-    PartitionKeyRange,
-    PartitionsDefinition,
-    build_input_context,
-    build_output_context,
 )
-from dagster._core.definitions.partitions.context import partition_loading_context
 from dagster._core.definitions.utils import NoValueSentinel
+from dagster._core.errors import DagsterInvalidPropertyError
 from dagster._core.execution.context.system import StepExecutionContext
 from dagster._core.execution.plan import execute_step
 from dagster._core.execution.plan.handle import ResolvedFromDynamicStepHandle, StepHandle
-from dagster._core.types.dagster_type import resolve_dagster_type
 
 __all__ = [
     "AssetOfStep",
@@ -45,7 +39,6 @@ __all__ = [
     "assets_of_step",
     "attempt_of",
     "compute_function",
-    "context_to_load",
     "graphs_of_step",
     "instance_of",
     "is_stored_by_itself",
@@ -59,10 +52,6 @@ __all__ = [
     "node_of_step_key",
     "op_config",
     "output_of_asset",
-    "partitions_from",
-    "partitions_in_step",
-    "partitions_of_step",
-    "partitions_read_of",
     "put_asset_metadata",
     "set_data_version",
     "step_being_logged",
@@ -116,9 +105,15 @@ def instance_of(context: OutputContext) -> DagsterInstance:
     return context.step_context.instance
 
 
-def step_of(context: AssetExecutionContext | OpExecutionContext) -> StepContext:
-    """Return the context of the step that an asset's or an op's own context belongs to."""
-    return context.get_step_execution_context()
+def step_of(context: AssetExecutionContext | OpExecutionContext) -> StepContext | None:
+    """Return the context of the step that an asset's or an op's own context belongs to.
+
+    None where the asset is called directly, as tests do (``build_asset_context``).
+    """
+    try:
+        return context.get_step_execution_context()
+    except DagsterInvalidPropertyError:
+        return None
 
 
 def step_being_logged() -> StepContext | None:
@@ -171,74 +166,9 @@ def is_yielded(step: StepContext, key: AssetKey) -> bool:
     return output is not None and step.has_seen_output(output)
 
 
-def partitions_of_step(step: StepContext) -> tuple[PartitionsDefinition | None, tuple[str, ...]]:
-    """Return the partitioning of the step's assets and the partitions it makes; (None, ()) without any."""
-    definition = step.entity_partitions_def
-    if definition is None or not (step.has_partition_key or step.has_partition_key_range):
-        return None, ()
-    keys = definition.get_partition_keys_in_range(step.partition_key_range)
-    return definition, tuple(str(key) for key in keys)
-
-
 def step_of_check(context: AssetCheckExecutionContext) -> StepContext:
     """Return the context of the step that runs a check."""
     return context.get_step_execution_context()
-
-
-def partitions_in_step(step: StepContext, key: AssetKey) -> PartitionsDefinition | None:
-    """Return the partitioning of any asset that the step's job knows."""
-    layer = step.job_def.asset_layer
-    return layer.get(key).partitions_def if layer.has(key) else None
-
-
-def partitions_read_of(step: StepContext, key: AssetKey) -> tuple[str, ...] | None:
-    """Return the partitions of an asset that the step reads, by the mapping of that dependency.
-
-    None for an asset that the step does not depend on, or that has no partitions.
-    """
-    layer = step.job_def.asset_layer
-    for name in filter(step.has_asset_partitions_for_input, step.op_def.ins):
-        if layer.get_asset_key_for_node_input(step.node_handle, name) == key:
-            read = step.asset_partitions_subset_for_input(name, require_valid_partitions=False)
-            with partitions_from(step.instance):
-                return tuple(sorted(str(one) for one in read.get_partition_keys()))
-    return None
-
-
-def context_to_load(
-    step: StepContext, key: AssetKey, partition: str | None, manager: str, load_as: type | None
-) -> InputContext:
-    """Return the context with which an IO manager loads an asset, or a partition, outside of a step's inputs.
-
-    ``manager`` is the IO manager's resource key, whose configuration it gets. Nothing that is loaded so is
-    logged as an input.
-    """
-    config = step.resolved_run_config.resources[manager].config
-    definition = partitions_in_step(step, key)
-    layer = step.job_def.asset_layer
-    only = None if partition is None else PartitionKeyRange(partition, partition)
-    return build_input_context(
-        name=key.path[-1],
-        asset_key=key,
-        dagster_type=resolve_dagster_type(load_as or Any),
-        resource_config=config,
-        asset_partitions_def=definition,
-        asset_partition_key_range=only,
-        instance=step.instance,
-        upstream_output=build_output_context(
-            name=key.path[-1],
-            asset_key=key,
-            definition_metadata=layer.get(key).metadata if layer.has(key) else {},
-            resource_config=config,
-            asset_partitions_def=definition,
-            asset_partition_key_range=only,
-        ),
-    )
-
-
-def partitions_from(instance: DagsterInstance) -> AbstractContextManager[object]:
-    """Return a context in which partitions that are added at run time are looked up in ``instance``."""
-    return partition_loading_context(dynamic_partitions_store=instance)
 
 
 def attempt_of(step: StepContext) -> int:
