@@ -246,6 +246,26 @@ def test_set_data_version(instance: DagsterInstance) -> None:
     assert event.asset_materialization.tags["dagster/data_version_is_user_provided"] == "true"
 
 
+def test_the_data_version_of_an_asset_that_reads_itself(instance: DagsterInstance) -> None:
+    before = TimeWindowPartitionMapping(start_offset=-1, end_offset=-1)
+    days = DailyPartitionsDefinition("2024-01-01", end_date="2024-01-04")
+
+    @asset(partitions_def=days, deps=[AssetDep("grown", partition_mapping=before)])
+    def grown() -> int:
+        return 1
+
+    def version(context: OutputContext) -> None:
+        upstream.set_data_version(upstream.step_context(context), context.asset_key, context.partition_key)
+
+    for day in days.get_partition_keys():
+        result = run([grown], Probe(version), instance, partition_key=day)
+        (made,) = result.asset_materializations_for_node("grown")
+        assert made.tags is not None
+        assert made.tags["dagster/data_version"] == day
+        warned = [one.user_message for one in instance.all_logs(result.run_id) if one.level >= 30]
+        assert warned == [], "Data version mismatch for asset"
+
+
 def test_asset_metadata_given(instance: DagsterInstance) -> None:
     @asset(partitions_def=DailyPartitionsDefinition("2024-01-01", end_date="2024-01-03"))
     def days(context):  # type: ignore[no-untyped-def]

@@ -23,9 +23,9 @@ from ubunye_orchestrate.dagster_io.upstream.automations import (
     replace_jobs,
     started_assets,
 )
+from ubunye_orchestrate.dagster_io.upstream.data_versions import data_version_given, set_data_version
 from ubunye_orchestrate.dagster_io.upstream.events import (
     check_evaluation_on,
-    data_version_given,
     error_of,
     head_of_event_log,
     latest_materialization_ids,
@@ -85,7 +85,6 @@ from ubunye_orchestrate.dagster_io.upstream.steps import (
     op_config,
     output_of_asset,
     put_asset_metadata,
-    set_data_version,
     step_being_logged,
     step_context,
     step_key,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from types import FrameType
 from typing import cast
 
 from dagster import (
@@ -18,20 +16,16 @@ from dagster import (
     DagsterRun,
     EventLogEntry,
     MetadataValue,
-    Output,
 )
 from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData,
 )
-from dagster._core.definitions.data_version import DATA_VERSION_TAG
 from dagster._core.events import AssetObservationData, DagsterEvent, HandledOutputData
-from dagster._core.execution.plan import execute_step
 
 from ubunye_orchestrate.foreign import is_foreign, without_values
 
 __all__ = [
     "check_evaluation_on",
-    "data_version_given",
     "error_of",
     "head_of_event_log",
     "latest_materialization_ids",
@@ -74,21 +68,6 @@ def error_of(event: EventLogEntry) -> str | None:
 
 def _is_wrapper(class_name: str | None) -> bool:
     return class_name is not None and (class_name.startswith("DagsterExecution") or class_name in _WRAPPERS)
-
-
-def data_version_given() -> str | None:
-    """Return the data version that an asset gives its output itself, while an IO manager stores it.
-
-    Dagster tells the IO manager nothing of it, but calls it from where it has the output.
-    """
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        output = frame.f_locals.get("output") if frame.f_code.co_filename == execute_step.__file__ else None
-        if isinstance(output, Output):
-            version = (output.tags or {}).get(DATA_VERSION_TAG)
-            return version or (None if output.data_version is None else output.data_version.value)
-        frame = frame.f_back
-    return None
 
 
 def outputs_handled(

@@ -16,7 +16,6 @@ from dagster import (
     DagsterEventType,
     DagsterInstance,
     DagsterInvariantViolationError,
-    DataVersion,
     InputContext,
     OpExecutionContext,
     Output,
@@ -53,7 +52,6 @@ __all__ = [
     "op_config",
     "output_of_asset",
     "put_asset_metadata",
-    "set_data_version",
     "step_being_logged",
     "step_context",
     "step_key",
@@ -272,14 +270,6 @@ def asset_groups(step: StepContext) -> Mapping[AssetKey, str]:
 def step_outputs(step: StepContext) -> tuple[str, ...]:
     """Return the names of the step's outputs."""
     return tuple(output.name for output in step.step.step_outputs)
-
-
-def set_data_version(step: StepContext, key: AssetKey, version: str) -> None:
-    """Make ``version`` the data version of the asset's materialization that follows.
-
-    A version that the asset gives itself (``Output(data_version=…)``, or the tag) still wins.
-    """
-    step.set_data_version(key, DataVersion(version))
 
 
 def asset_metadata_given(step: StepContext, key: AssetKey, partitions: Sequence[str]) -> dict[str, Any]:
