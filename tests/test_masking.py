@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import json
 import logging
 from typing import Any
 
@@ -31,6 +32,8 @@ SECRETS = [
     *("private_key", "ssh_key", "encryption_key", "signing_key", "authorization"),
     *("bearer", "cookie", "session_token", "jwt", "sig"),
     *("signature", "X-Amz-Signature", "connection_string", "AccountKey", "SharedAccessKey"),
+    *("pass", "pw", "db_pass", "DB_PASS", "dbPass", "cred", "creds", "gcp_creds", "pat", "github_pat"),
+    *("conn_str", "connStr", "conn_string", "connectionString", "service_account_json", "keyfile_dict"),
 ]
 PLAIN = [
     *("key_column", "keyboard", "partition_key", "primary_key", "foreign_key"),
@@ -40,7 +43,8 @@ PLAIN = [
     *("bypass", "compass", "author", "authority", "signature_version"),
     *("credentials_file", "username", "user", "host", "port"),
     *("table", "mode", "dt", "dtf", "region"),
-    *("keyspace", "hotkey_map", "donkey"),
+    *("keyspace", "hotkey_map", "donkey", "passed", "pass_rate", "pass_count", "path", "pattern", "pat_id"),
+    *("credit", "account", "service_account", "connection", "conn_id", "info"),
 ]
 
 
@@ -132,6 +136,144 @@ def test_a_message_loses_its_secrets_only(text: str, masked: str) -> None:
     assert mask_text(masked, {}) == masked
 
 
+# Each holds secrets with "hunter" in them; beside it what is left.
+HUNTED = [
+    ("Command '['x', '--password=hunter2']' failed", "Command '['x', '--password=***']' failed"),
+    ("Command '['x', '--password', 'hunter-2', '-v']'", "Command '['x', '--password', '***', '-v']'"),
+    ("mysql --password hunter2 --host db", "mysql --password *** --host db"),
+    ("mysql --password 'hunter 2' x", "mysql --password '***' x"),
+    ("plink -pw hunter2 h", "plink -pw *** h"),
+    ("java -Ddb.password=hunter2 -jar x", "java -Ddb.password=*** -jar x"),
+    ("'--password=hunter 2', 'x'", "'--password=***', 'x'"),
+    ("--password: hunter2", "--password: ***"),
+    ("('--password', 'hunter2')", "('--password', '***')"),
+    ("['--password', b'hunter2']", "['--password', b'***']"),
+    ("('password', 'hunter2')", "('password', '***')"),
+    ('(b"password", b"hunter2")', '(b"password", b"***")'),
+    ("['curl', '-u', 'me:hunter2', 'h']", "['curl', '-u', 'me:***', 'h']"),
+    ("curl --user me:hunter2 h", "curl --user me:*** h"),
+    ("Authorization: token hunter2\nx", "Authorization: ***\nx"),
+    ("Authorization: some custom hunter words", "Authorization: ***"),
+    ('Authorization: Digest a="b (c)", response="hunter2", d="hunter"', "Authorization: ***"),
+    ("Authorization: AWS4-HMAC-SHA256 Credential=hunter/x, Signature=hunter", "Authorization: ***"),
+    ("Proxy-Authorization: Negotiate hunter2==", "Proxy-Authorization: ***"),
+    ("{'Authorization': 'token hunter2', 'x': 1}", "{'Authorization': '***', 'x': 1}"),
+    ("{'Authorization': ['token hunter2'], 'x': 1}", "{'Authorization': [***], 'x': 1}"),
+    ("curl -H 'Authorization: token hunter2' h", "curl -H 'Authorization: ***' h"),
+    (r'-H "Authorization: Digest response=\"hunter2\"" h', '-H "Authorization: ***" h'),
+    ("Cookie: a=hunter2; b=hunter3", "Cookie: ***"),
+    ("{'password': b'hunter2', 'n': 1}", "{'password': b'***', 'n': 1}"),
+    ("{'password': ['hunter2', \"hunter]\"], 'n': 1}", "{'password': [***], 'n': 1}"),
+    ("{'password': ('hunter2',), 'n': 1}", "{'password': (***), 'n': 1}"),
+    ("C(password=SecretStr('hunter2'), n=1)", "C(password=***, n=1)"),
+    ('C(password=m.Secret(value="hunter2", n=(1, 2)), n=1)', "C(password=***, n=1)"),
+    ('{"credentials": {"a": ["hunter2"], "b": "hunter"}, "n": 1}', '{"credentials": {***}, "n": 1}'),
+    ("credentials=['hunter2', 'hunter", "credentials=[***"),
+    (r'{"b": "{\"password\": \"hunter2\"}"}', r'{"b": "{\"password\": \"***\"}"}'),
+    (r'{"b": "{\"password\": \"a\\\" hunter2\", \"n\": 1}"}', r'{"b": "{\"password\": \"***\", \"n\": 1}"}'),
+    (r'"{\\\"password\\\": \\\"hunter2\\\"}"', r'"{\\\"password\\\": \\\"***\\\"}"'),
+    (r'{"b": "{\"password\": \"hunter2 cut", "n": 1}', r'{"b": "{\"password\": \"***", "n": 1}'),
+    ('password="hunter2 cut', 'password="***'),
+    ("password='hunter2\nx", "password='***\nx"),
+    ("pass=hunter2", "pass=***"),
+    ("pw=hunter2", "pw=***"),
+    ("db_pass: hunter2", "db_pass: ***"),
+    ("ALTER USER x PASSWORD 'hunter2'", "ALTER USER x PASSWORD '***'"),
+    ("alter user x password 'hunter2'", "alter user x password '***'"),
+    ("CREATE USER x IDENTIFIED BY 'hunter''hunter'", "CREATE USER x IDENTIFIED BY '***'"),
+    ("CREATE USER x IDENTIFIED BY hunter2 QUOTA 5", "CREATE USER x IDENTIFIED BY *** QUOTA 5"),
+    ("create user x identified by 'hunter2'", "create user x identified by '***'"),
+    ("ALTER USER x IDENTIFIED WITH p BY 'hunter2'", "ALTER USER x IDENTIFIED WITH p BY '***'"),
+    ("ALTER LOGIN x WITH PASSWORD = N'hunter2'", "ALTER LOGIN x WITH PASSWORD = N'***'"),
+    ("(type s3, key_id 'a', secret 'hunter2')", "(type s3, key_id 'a', secret '***')"),
+    ("password%3Dhunter2", "password%3D***"),
+    ("?a=b%26api_key%253Dhunter2&n=1", "?a=b%26api_key%253D***&n=1"),
+    ("<password>hunter2 hunter</password>", "<password>***</password>"),
+    ('<n:password x="y">hunter2</n:password>', '<n:password x="y">***</n:password>'),
+    ("&lt;password&gt;hunter2&lt;/password&gt;", "&lt;password&gt;***&lt;/password&gt;"),
+    ("<name>secret.key</name><value>hunter2</value>", "<name>secret.key</name><value>***</value>"),
+    ('<p name="password">hunter2</p>', '<p name="password">***</p>'),
+    ('{"name": "DB_PASSWORD", "value": "hunter2"}', '{"name": "DB_PASSWORD", "value": "***"}'),
+    ("&quot;password&quot;: &quot;hunter 2&quot;", "&quot;password&quot;: &quot;***&quot;"),
+    ("password := hunter2", "password := ***"),
+    ("password == 'hunter2'", "password == '***'"),
+    ('c["password"] = "hunter2"', 'c["password"] = "***"'),
+    ("Map(password -> hunter2, n -> 1)", "Map(password -> ***, n -> 1)"),
+    ("def f(password: str = 'hunter2')", "def f(password: str = '***')"),
+    ("password=a,hunter2, n=1", "password=***, n=1"),
+    ("password=&hunter2 n", "password=*** n"),
+    ("password=a\"hunter)hunter'hunter n", "password=*** n"),
+    ("password=a(b)hunter2 n", "password=*** n"),
+    ("password='a'hunter2', n=1", "password='***', n=1"),
+    (r"first\napi_key=hunter2", r"first\napi_key=***"),
+]
+
+
+@pytest.mark.parametrize(("text", "masked"), HUNTED)
+def test_however_a_value_follows_its_name_it_is_masked(text: str, masked: str) -> None:
+    assert mask_text(text, {}) == masked
+    assert mask_text(masked, {}) == masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("1 row passed", "path=/a", "pattern=x", "bypass=3", "compass: north", "passed=3"),
+        *("the checks pass (3 of 3)", "pass, fail or warn", "unexpected token 5", "unexpected token 'x'"),
+        *("KeyError: 'password'", "the password is wrong", "secret 'db' not found", "secret (see the docs)"),
+        *("Unexpected token '<', \"<!DOC\"", "no column password in table 'x'", "password (optional)"),
+        *("id: int64\npassword_hash: string", "password_hash: string not null, n: int64"),
+        *("{'id': Int64, 'password_hash': String}", "[('password_hash', String), ('n', Int64)]"),
+        *("StructField('password_hash', StringType(), True)", "token: decimal128(10, 2)"),
+        *("columns ['id', 'password_hash', 'n'] are missing", "columns ['password', 'user'] are missing"),
+        *("columns ('id', 'password') are missing", "columns ('password', 'user', 'id') are missing"),
+        *("argument --password: expected one argument", "the option --password is required"),
+        *("Option '--password' requires an argument.", "x --token --host db", "x [--token TOKEN] [-h]"),
+        *("mysql -u <user> -p <password> -h", "a Seq<Token> is no Map<String, Secret> here"),
+        *("the row is identified by 'key'", "docker run -u 1000:1000 x", "Invalid credentials (401)"),
+        *(
+            "sk-learn-is-a-package-of-words",
+            "hf_hub_download_of_some_file",
+            "the task-1234567890123456789012",
+        ),
+    ],
+)
+def test_an_ordinary_message_stays(text: str) -> None:
+    assert mask_text(text, {}) == text
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        *("sk_live_" + "a1B2" * 6, "rk_live_" + "a1B2" * 6, "sk_test_" + "a1B2" * 6, "whsec_" + "a1B2" * 8),
+        *("sk-" + "a1B2" * 12, "sk-proj-" + "a1_B2-" * 12, "sk-ant-api03-" + "a1B2" * 12),
+        *("glpat-" + "a1B2" * 5, "gldt-" + "a1B2" * 5, "hf_" + "a1B2" * 8, "AIzaSy" + "a-B_2" * 6 + "abc"),
+        *("npm_" + "a1B2" * 9, "ya29." + "a1B2" * 9, "hvs." + "a1B2" * 9, "xapp-1-" + "A1B2" * 4),
+        *("SG." + "a1B2" * 5 + "." + "a1B2" * 5, "dapi" + "0a1b" * 8 + "-2", "ghs_" + "a1B2" * 9),
+    ],
+)
+def test_a_token_is_known_by_its_form(token: str) -> None:
+    assert mask_text(f"sent {token}, refused", {}) == "sent ***, refused"
+    assert mask_text(rf"sent\n{token}", {}) == r"sent\n***"
+    assert token not in mask_text(f"?x%3D{token}", {})
+    assert mask_config({"x": token}) == {"x": "***"}
+
+
+def test_options_and_named_values_of_a_configuration() -> None:
+    assert mask_config({"args": ["--password", "x", "--token", "-v", "--host", "h"]}) == {
+        "args": ["--password", "***", "--token", "-v", "--host", "h"]
+    }
+    assert mask_config([{"name": "DB_PASSWORD", "value": "x"}, {"name": "HOST", "value": "h"}]) == [
+        {"name": "DB_PASSWORD", "value": "***"},
+        {"name": "HOST", "value": "h"},
+    ]
+    assert mask_config({"columns": ["password", "user"]}) == {"columns": ["password", "user"]}
+
+
+def test_the_working_directory_is_no_password() -> None:
+    assert mask_text("no file /work/x", {"PWD": "/work", "DB_PWD": "/else"}) == "no file /work/x"
+
+
 def test_values_of_environment_variables_with_secret_names_are_masked() -> None:
     env = {
         "WAREHOUSE_PASSWORD": "p@55/w",
@@ -191,6 +333,41 @@ def test_a_long_text_comes_to_an_end() -> None:
         '"\\' * 60_000,
         ":" * 200_000,
         "eyJ" * 60_000,
+        *(
+            f"{before}{part * (200_000 // len(part))}"
+            for before in ("", "password=", 'password="', "password=(", "Authorization: ", "password")
+            for part in ("\\", " ", "-", "a-", "password ", "--password ", "password='a'b\n", "password=(\n")
+        ),
+        *(
+            part * (200_000 // len(part))
+            for part in (
+                *(
+                    "password=a,",
+                    "password='",
+                    'password=\\"',
+                    "password: a(",
+                    "<password>",
+                    "<password ",
+                    "%25",
+                ),
+                *(
+                    "'--password', ",
+                    "('password', ",
+                    "user x identified ",
+                    "IDENTIFIED BY ",
+                    "sk-",
+                    "sk-a_b-",
+                ),
+                *(
+                    "Authorization: 'a\n",
+                    "password%3D",
+                    "name: password, value",
+                    "-u a",
+                    "cookie=a=",
+                    "SG.a.",
+                ),
+            )
+        ),
     ):
         mask_text(text, {})
 
@@ -201,6 +378,18 @@ def test_masking_never_fails_and_is_stable(text: str, tricky: str) -> None:
         once = mask_text(value, {})
         once.encode()
         mask_location(value)
+
+
+@given(st.text(alphabet="abc1\\,;&)]}([{'\"`<>=:%$-", max_size=30), st.sampled_from(["'", '"']))
+def test_no_quoted_password_survives_as_json_within_json_or_repr(noise: str, quote: str) -> None:
+    secret = f"{noise}hunter{noise}"
+    text = json.dumps({"password": secret, "n": 1})
+    for _ in range(3):
+        assert "hunter" not in mask_text(text, {})
+        assert "hunter" not in mask_text(text[:-3], {})
+        text = json.dumps({"body": text})
+    assert "hunter" not in mask_text(repr({"password": secret}), {})
+    assert "hunter" not in mask_text(f"x {[f'--password={secret}']}", {})
 
 
 @given(
