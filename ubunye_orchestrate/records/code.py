@@ -3,9 +3,20 @@
 The folder's hash is the engine's and moves with every byte of every file. The finer evidence names functions,
 classes and top-level names, each with a hash of what its source says: comments, formatting and docstrings do
 not count. What cannot be followed to its source makes the code unknown, with the reason; it is never left
-out in silence. Followed are names, imports and attributes of modules as they stand in the source. Code
-outside of the project counts by its package's version; what is looked up at run time (``getattr``, plug-ins)
-does not count.
+out in silence. Followed are names, imports and attributes of modules as they stand in the source, a module
+that is used as a value with all that it defines, what a function was made with where its makers' source
+leaves that open, and what statements at the top of a module do to an object of that module. Code outside of
+the project counts by its package's version.
+
+Out of reach of the source, and so not counted:
+
+- what is looked up at run time: ``getattr`` on an object, ``importlib``, ``__subclasses__()``, plug-ins;
+- what one module does to an object or a name of another (``@convert.register``, ``conf.LIMIT = 2``), unless
+  the function itself stands in the module that does it;
+- at the top of a module: what a method does to objects other than its own, and what a call whose result is
+  kept does to its own object (but ``setdefault``, ``pop``) or, if its function is not of that module, to its
+  arguments;
+- what calls find outside of the code: a clock, a file, the environment.
 """
 
 from __future__ import annotations

@@ -6,17 +6,25 @@ import ast
 import functools
 import os
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import CodeType
+from typing import TypeGuard
 
+from ubunye_orchestrate.records.effects import top_level_changes
+from ubunye_orchestrate.records.statements import steps
 from ubunye_orchestrate.records.syntax import (
+    COMPREHENSIONS,
+    SCOPES,
+    Bound,
+    FunctionNode,
     ImportedName,
     Reference,
+    bound_names,
     function_line,
-    imported_names,
+    global_names,
     node_hash,
     references,
+    visible_within,
 )
 
 __all__ = ["Definition", "ModuleSource", "SourceError", "is_declaring", "read_module"]
@@ -61,7 +69,9 @@ class ModuleSource:
     bindings: defaultdict[str, list[ast.AST]] = field(default_factory=lambda: defaultdict(list))
     """Top-level name -> the definitions and assignments that bind it."""
     changes: dict[str, list[ast.AST]] = field(default_factory=lambda: defaultdict(list))
-    """Top-level name -> top-level statements that change what it holds, or register something with it."""
+    """Name -> top-level statements that change what it holds, or register something with it."""
+    setters: dict[str, list[tuple[str, ast.AST]]] = field(default_factory=lambda: defaultdict(list))
+    """Top-level name -> the functions, with their qualified names, that declare it ``global``."""
     imports: dict[str, list[ImportedName]] = field(default_factory=lambda: defaultdict(list))
     stars: list[ImportedName] = field(default_factory=list)
     scopes: dict[str, list[ast.AST]] = field(default_factory=lambda: defaultdict(list))
@@ -83,8 +93,38 @@ class ModuleSource:
             if definition.only_frame:
                 inner = {n for node in definition.nodes for n in ast.walk(node) if _is_function(n)}
                 left_out |= inner - set(definition.nodes)
-            self._known[key] = (node_hash(definition.nodes, left_out), references(definition.nodes, left_out))
+            self._known[key] = (
+                node_hash(definition.nodes, left_out),
+                references(definition.nodes, left_out, self._around),
+            )
         return self._known[key]
+
+    def surroundings(self, node: ast.AST) -> list[ast.AST]:
+        """Return the functions, comprehensions and classes that a node stands in, innermost first."""
+        found: list[ast.AST] = []
+        while (above := self._parents.get(node)) is not None:
+            body = getattr(above, "body", None)
+            within = body is node or (isinstance(body, list) and node in body)
+            if isinstance(above, COMPREHENSIONS) or (isinstance(above, SCOPES) and within):
+                found.append(above)
+            node = above
+        return found
+
+    def _around(self, node: ast.AST) -> tuple[Bound, Bound]:
+        """Return what is bound around a node, for its body and for what is evaluated where it is defined."""
+        bound: Bound = {}
+        outer = bound
+        for scope in reversed(self.surroundings(node)):
+            if isinstance(scope, ast.ClassDef):
+                bound = {**bound, "__class__": ()}
+                outer = {**bound, **bound_names(scope.body)}
+            else:
+                outer = bound = visible_within(scope, bound)
+        return bound, outer
+
+    @functools.cached_property
+    def _parents(self) -> dict[ast.AST, ast.AST]:
+        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     def functions_at(self, line: int, name: str) -> list[tuple[str, ast.AST]]:
         """Return qualified names and nodes of the functions that a code object of this line and name may be.
@@ -136,9 +176,7 @@ def read_module(file: str, name: str, text: bytes | None = None) -> ModuleSource
         raise SourceError(f"{file} cannot be read: {e.strerror or e}") from e
     except (SyntaxError, ValueError) as e:
         raise SourceError(f"{file} cannot be read as Python: {e}") from e
-    _index_statements(module, module.tree.body, ())
-    # ``@dg.asset`` registers nothing that another reader of ``dg`` would see.
-    module.changes = {name: nodes for name, nodes in module.changes.items() if name in module.bindings}
+    _index_statements(module)
     _index_scopes(module, module.tree, "")
     module.silent = frozenset(
         decorator
@@ -147,6 +185,11 @@ def read_module(file: str, name: str, text: bytes | None = None) -> ModuleSource
         for decorator in getattr(node, "decorator_list", ())
         if _declares(module, decorator)
     )
+    if b"global" in text:
+        for qualified, nodes in module.scopes.items():
+            for node in filter(_is_function, nodes):
+                for global_name in global_names(node.body):
+                    module.setters[global_name].append((qualified, node))
     _modules[file, name] = (state, module)
     return module
 
@@ -157,76 +200,23 @@ def is_declaring(module: str) -> bool:
     return package in _DECLARING or package.startswith("dagster_")
 
 
-def _index_statements(module: ModuleSource, body: Sequence[ast.stmt], around: tuple[ast.AST, ...]) -> None:
-    """Index the statements at the top of a module, also those within ``if``, ``try``, ``with`` and loops.
+def _index_statements(module: ModuleSource) -> None:
+    """Index the statements at the top of a module: what they bind, import and change.
 
-    The heads of what stands around a statement (``if os.name == "nt"``) belong to what it binds.
+    The heads of what stands around a statement (``if os.name == "nt"``) belong to what it binds or changes.
     """
-    for statement in body:
-        if isinstance(statement, (ast.Import, ast.ImportFrom)):
-            for name, imported in imported_names(statement):
-                if name == "*":
-                    module.stars.append(imported)
-                else:
-                    module.imports[name].append(imported)
-            continue
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            module.bindings[statement.name] += [*around, statement]
-            for decorator in statement.decorator_list:
-                # @convert.register: what is registered belongs to convert
-                if changed := _changed_name(decorator):
-                    module.changes[changed].append(statement)
-            continue
-        inner = [
-            block for name in ("body", "orelse", "finalbody") if (block := getattr(statement, name, None))
-        ]
-        inner += [handler.body for handler in getattr(statement, "handlers", ())]
-        inner += [case.body for case in getattr(statement, "cases", ())]
-        # A compound statement binds with its head only: for … in, with … as.
-        heads = [*around, *(_heads(statement) if inner else [statement])]
-        for block in inner:
-            _index_statements(module, block, tuple(heads))
-        for name in {
-            node.id
-            for head in heads[len(around) :]
-            for node in ast.walk(head)
-            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
-        }:
-            module.bindings[name].extend(heads)
-        if not inner and (changed := _changed_name(statement)):
-            module.changes[changed].append(statement)
-
-
-def _heads(statement: ast.stmt) -> list[ast.AST]:
-    heads: list[ast.AST] = [
-        part for name in ("target", "iter", "test", "subject") if (part := getattr(statement, name, None))
-    ]
-    return heads + list(getattr(statement, "items", ()))
-
-
-def _changed_name(node: ast.AST) -> str | None:
-    """Return the top-level name that a statement changes without binding it, or a decorator registers with.
-
-    ``TABLE["a"] = …``, ``OPTIONS.limit = …``, ``NAMES.append(…)``, ``del TABLE["a"]``, ``@convert.register``.
-    """
-    targets: Sequence[ast.AST] = []
-    if isinstance(node, ast.Assign):
-        targets = node.targets
-    elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
-        targets = [node.target]
-    elif isinstance(node, ast.Delete):
-        targets = node.targets
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        targets = [node.value.func]
-    elif isinstance(node, ast.expr):
-        targets = [node.func if isinstance(node, ast.Call) else node]
-    for target in targets:
-        base = target
-        while isinstance(base, (ast.Attribute, ast.Subscript)):
-            base = base.value
-        if isinstance(base, ast.Name) and base is not target:
-            return base.id
-    return None
+    index = list(steps(module.tree.body))
+    for step in index:
+        for name, origins in step.binds.items():
+            if name == "*":
+                module.stars.extend(origins)
+            elif origins:
+                module.imports[name].extend(origins)
+            else:
+                module.bindings[name] += [*step.around, *step.parts]
+    module.changes = top_level_changes(
+        index, module.bindings, functools.partial(_declares, module), module.name == "__main__"
+    )
 
 
 def _index_scopes(module: ModuleSource, node: ast.AST, prefix: str) -> None:
@@ -251,5 +241,5 @@ def _declares(module: ModuleSource, decorator: ast.expr) -> bool:
     )
 
 
-def _is_function(node: ast.AST) -> bool:
+def _is_function(node: ast.AST) -> TypeGuard[FunctionNode]:
     return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))

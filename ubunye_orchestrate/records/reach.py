@@ -7,24 +7,20 @@ followed as they stand there.
 from __future__ import annotations
 
 import ast
-import datetime
-import decimal
 import dis
-import enum
 import functools
 import hashlib
 import inspect
 import linecache
-import logging
 import os
-import pathlib
-import re
 import sys
 import time
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib.machinery import SourceFileLoader
 
+from ubunye_orchestrate.records.closures import Making, attribute_reads, default_values
+from ubunye_orchestrate.records.held import C_CODE, HeldValues, is_code, kind
 from ubunye_orchestrate.records.modules import (
     Definition,
     ModuleSource,
@@ -37,14 +33,6 @@ from ubunye_orchestrate.records.project import Project, is_installed, is_library
 __all__ = ["Trail"]
 
 _LOADED_AT = time.time()
-_C_CODE = (
-    *(types.BuiltinFunctionType, types.MethodDescriptorType, types.ClassMethodDescriptorType),
-    *(types.WrapperDescriptorType, types.MethodWrapperType),
-)
-_SCALARS = (
-    *(type(None), bool, int, float, complex, str, bytes, type(...), range, decimal.Decimal),
-    *(pathlib.PurePath, datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo),
-)
 
 
 class Trail:
@@ -62,7 +50,9 @@ class Trail:
         self._found: dict[str, set[str]] = {}
         self._waiting: list[Definition] = []
         self._seen: set[int] = set()
+        self._made_classes: list[type] = []
         self._kept: list[object] = []
+        self._values = HeldValues(self)
 
     def follow(self, value: object) -> None:
         """Follow a function, or what wraps, binds or is called like one, to its source.
@@ -92,7 +82,7 @@ class Trail:
             self.follow(call)
             self._hold("instance", value)
         else:
-            raise SourceError(f"a {_kind(value)} has no Python source")
+            raise SourceError(f"a {kind(value)} has no Python source")
 
     def finish(self) -> None:
         """Hash what was followed, and all that it reaches in the project."""
@@ -107,8 +97,12 @@ class Trail:
             _check_definition(definition)
             found, references = definition.module.evidence(definition)
             self._found.setdefault(definition.qualified, set()).add(found)
+            missing: list[str] = []
             for reference in references:
-                self._waiting.extend(self._project.resolve(definition.module, reference))
+                self._waiting.extend(self._project.resolve(definition.module, reference, missing))
+            self.errors += [
+                f"{name}, which {definition.qualified} uses, is bound by no source" for name in missing
+            ]
 
     @property
     def hashes(self) -> dict[str, str]:
@@ -128,20 +122,21 @@ class Trail:
             for content in cells.values():
                 if isinstance(content, types.FunctionType) and not _is_library_file(content):
                     self.follow(content)
-        makers: list[ast.AST] = []
+        reads: Mapping[str, Collection[str]] = {}
         own = not is_declaring(function.__module__ or "") and not is_library(file)
         if own and (self._project is None or not os.path.isfile(file) or self._project.holds(file)):
-            makers = self._own(function)
-        parameters = {argument.arg for maker in makers for argument in _arguments(maker)}
+            reads = self._own(function, cells)
         for name, content in cells.items():
-            if _is_code(content):
-                self._follow_held(content)
-            elif name in parameters:
-                # Any other cell is assigned in the maker, so its expression counts there.
-                self._hold(f"closure {name}", content)
+            if is_code(content):
+                self.follow_held(content)
+            elif name in reads:
+                self._hold(f"closure {name}", content, reads[name])
 
-    def _own(self, function: types.FunctionType) -> list[ast.AST]:
-        """Note a function of the user's own; return the functions that it was made in."""
+    def _own(self, function: types.FunctionType, cells: Mapping[str, object]) -> dict[str, Collection[str]]:
+        """Note a function of the user's own, and what its makers say of it.
+
+        Returns its cells whose value they leave open, with the attributes that the function reads of each.
+        """
         code = function.__code__
         module = _module_of(function)
         if self._project is None:
@@ -150,28 +145,48 @@ class Trail:
         if not found:
             raise SourceError(f"{module.file} changed after {function.__qualname__} was loaded from it")
         _check_code(module, code)
-        name = found[0][0]
-        self._note(Definition(module, name, tuple(node for _, node in found)))
-        makers: list[ast.AST] = []
-        while code.co_freevars and (name := name.rpartition(".<locals>.")[0]):
-            nodes = [node for node in module.scopes.get(name, ()) if not isinstance(node, ast.ClassDef)]
-            makers += nodes
-            if nodes:
-                self._waiting.append(Definition(module, name, tuple(nodes), only_frame=True))
+        nodes = [node for _, node in found]
+        self._note(Definition(module, found[0][0], tuple(nodes)))
+        held = {name for name, content in cells.items() if not is_declaring(type(content).__module__)}
+        reached = _nodes_within(module, function, set())
+        reads: dict[str, Collection[str]] = {}
+        for node in nodes:
+            making = Making(module, node, held, reached)
+            if code.co_freevars or making.defaults_use_makers:
+                self._makers(module, found[0][0])
+            for name in filter(making.is_open, cells):
+                # Lambdas of one line are not told apart, so what either reads counts.
+                reads[name] = () if name in reads else attribute_reads(node, name)
+            defaults = default_values(node, function.__defaults__ or (), function.__kwdefaults__ or {})
+            for name in sorted(making.open_defaults() & defaults.keys()):
+                self._hold_any(f"default {name}", defaults[name])
+            self._needed(module, making)
         if not os.path.isfile(module.file):
             self._typed_in(function)
-        return makers
+        return reads
+
+    def _makers(self, module: ModuleSource, name: str) -> None:
+        """Note the functions that a function or class was made in."""
+        while name := name.rpartition(".<locals>.")[0]:
+            nodes = [node for node in module.scopes.get(name, ()) if not isinstance(node, ast.ClassDef)]
+            if nodes:
+                self._waiting.append(Definition(module, name, tuple(nodes), only_frame=True))
+
+    def _needed(self, module: ModuleSource, making: Making) -> None:
+        for node in making.needed:
+            name = next(name for name, nodes in module.scopes.items() if node in nodes)
+            self._waiting.append(Definition(module, name, (node,)))
 
     def _typed_in(self, function: types.FunctionType) -> None:
         """Follow the globals of a function of a notebook, whose cells are sources of their own."""
         for name in sorted(_global_names(function.__code__)):
             value = function.__globals__.get(name)
-            if getattr(value, "__module__", None) == function.__module__ and _is_code(value):
-                self._follow_held(value)
+            if getattr(value, "__module__", None) == function.__module__ and is_code(value):
+                self.follow_held(value)
             elif (
                 name in function.__globals__
                 and not isinstance(value, types.ModuleType)
-                and not _is_code(value)
+                and not is_code(value)
             ):
                 self._hold(f"global {name}", value)
 
@@ -189,59 +204,72 @@ class Trail:
             if not nodes:
                 raise SourceError(f"class {cls.__module__}.{cls.__qualname__} was made at run time")
             self._note(Definition(source, cls.__qualname__, nodes))
+            if "<locals>" in cls.__qualname__ and cls not in self._made_classes:
+                self._made_classes.append(cls)
+                self._made_class(cls, source, nodes)
+
+    def _made_class(self, cls: type, source: ModuleSource, nodes: Iterable[ast.ClassDef]) -> None:
+        """Follow what a class holds that was made in a function."""
+        self._makers(source, cls.__qualname__)
+        for base in cls.__bases__:
+            self.follow_class(base)
+        members = dict(vars(cls))
+        for node in nodes:
+            making = Making(source, node, (), set(ast.walk(node)))
+            for name in sorted(making.open_attributes() & members.keys()):
+                self._hold_any(f"class {name}", members[name])
+            self._needed(source, making)
+        for member in members.values():
+            method = inspect.unwrap(member) if isinstance(member, types.FunctionType) else _method(member)
+            if isinstance(method, types.FunctionType) and _same_file(method, source):
+                self.follow(method)
 
     def _note(self, definition: Definition) -> None:
         self._waiting.append(definition)
         if self.function is None:
             self.function = definition.qualified
 
-    def _follow_held(self, value: object) -> None:
+    def follow_held(self, value: object) -> None:
         """Follow code that a function holds; what is written in C counts by its library's version."""
         if isinstance(value, functools.partial):
             self._hold("partial", {"args": value.args, "keywords": value.keywords})
-            self._follow_held(value.func)
-        elif not isinstance(value, _C_CODE):
+            self.follow_held(value.func)
+        elif not isinstance(value, C_CODE) and not (
+            isinstance(value, type) and value.__module__ == "builtins"
+        ):
             self.follow(value)
 
-    def _hold(self, what: str, value: object) -> None:
+    def follow_class(self, cls: type) -> bool:
+        """Follow a class, if it is the project's; tell whether it is."""
+        file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+        if self._project is None or not isinstance(file, str) or not self._project.holds(file):
+            return False
+        self._class(cls)
+        return True
+
+    def follow_module(self, module: types.ModuleType) -> None:
+        """Follow all of a module, if it is the project's."""
+        source = None if self._project is None else self._project.module(module.__name__)
+        if self._project is not None and source is not None:
+            self._waiting.extend(self._project.whole(source))
+
+    def _hold_any(self, what: str, value: object) -> None:
+        if is_code(value):
+            self.follow_held(value)
+        else:
+            self._hold(what, value)
+
+    def _hold(self, what: str, value: object, reads: Collection[str] = ()) -> None:
         """Hash a value that the function was made with; code within it is followed."""
         if self.function is None:
             return
-        self._found.setdefault(f"{self.function} ({what})", set()).add(_sha256(self._text(value)))
-
-    def _text(self, value: object) -> str:
-        """Return a value as text that is the same in every process; note what has none."""
-        if is_declaring(type(value).__module__):
-            return _kind(value)  # what it says to Dagster is recorded as what it is
-        if isinstance(value, enum.Enum):
-            return f"{_kind(value)}.{value.name}"
-        if isinstance(value, _SCALARS):
-            return f"{type(value).__name__}={value!a}"
-        if isinstance(value, re.Pattern):
-            return f"pattern={value.pattern!a},{value.flags}"
-        if isinstance(value, Mapping):
-            return "{" + ",".join(f"{self._text(k)}:{self._text(v)}" for k, v in value.items()) + "}"
-        if isinstance(value, (set, frozenset)):
-            return "{" + ",".join(sorted(map(self._text, value))) + "}"
-        if isinstance(value, (list, tuple)):
-            return "[" + ",".join(map(self._text, value)) + "]"
-        if isinstance(value, (types.ModuleType, logging.Logger)):
-            return _kind(value)
-        if isinstance(value, _C_CODE):
-            bound = getattr(value, "__self__", None)
-            of = "" if isinstance(bound, (types.ModuleType, type)) else self._text(bound)
-            return f"code={value.__qualname__}{of}"
-        if _is_code(value):
-            self._follow_held(value)
-            return f"code={getattr(value, '__module__', '')}:{getattr(value, '__qualname__', '')}"
-        file = getattr(sys.modules.get(type(value).__module__), "__file__", None)
-        if self._project is not None and isinstance(file, str) and self._project.holds(file):
-            self._class(type(value))
-            return f"{_kind(value)}{self._text(getattr(value, '__dict__', {}))}"
-        if callable(value) and isinstance(name := getattr(value, "__name__", None), str):
-            return f"code={_kind(value)}:{name}"  # a library's own kind of function, such as NumPy's
-        self.errors.append(f"{self.function} was made with a {_kind(value)}, whose content is not judged")
-        return _kind(value)
+        text = self._values.text(value, reads)
+        self._found.setdefault(f"{self.function} ({what})", set()).add(_sha256(text))
+        self.errors += [
+            f"{self.function} was made with a {unjudged}, whose content is not judged"
+            for unjudged in self._values.unjudged
+        ]
+        self._values.unjudged.clear()
 
 
 def _sha256(text: str) -> str:
@@ -302,26 +330,26 @@ def _cells(function: types.FunctionType) -> Iterator[tuple[str, object]]:
         yield name, content
 
 
-def _arguments(node: ast.AST) -> Iterator[ast.arg]:
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-        yield from (child for child in ast.walk(node.args) if isinstance(child, ast.arg))
+def _nodes_within(module: ModuleSource, function: types.FunctionType, seen: set[int]) -> set[ast.AST]:
+    """Return the nodes of a function and of those of its file that it holds in its cells."""
+    seen.add(id(function))
+    code = function.__code__
+    found = {node for _, node in module.functions_at(code.co_firstlineno, code.co_name)}
+    for _, content in _cells(function):
+        inner = inspect.unwrap(content) if isinstance(content, types.FunctionType) else content
+        if isinstance(inner, types.FunctionType) and id(inner) not in seen and _same_file(inner, module):
+            found |= _nodes_within(module, inner, seen)
+    return found
+
+
+def _method(member: object) -> object:
+    """Return the function behind a member of a class."""
+    if isinstance(member, property):
+        return member.fget
+    return getattr(member, "__func__", getattr(member, "func", None))
 
 
 def _global_names(code: types.CodeType) -> set[str]:
     inner = (item for item in code.co_consts if isinstance(item, types.CodeType))
     own = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     return own.union(*map(_global_names, inner))
-
-
-def _is_code(value: object) -> bool:
-    return isinstance(
-        value,
-        (
-            *(types.FunctionType, types.MethodType, functools.partial, staticmethod, classmethod, type),
-            *_C_CODE,
-        ),
-    ) or callable(getattr(value, "__wrapped__", None))
-
-
-def _kind(value: object) -> str:
-    return f"{type(value).__module__}.{type(value).__qualname__}"

@@ -10,18 +10,34 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["ImportedName", "Reference", "function_line", "imported_names", "node_hash", "references"]
+__all__ = [
+    "COMPREHENSIONS",
+    "SCOPES",
+    "Bound",
+    "FunctionNode",
+    "ImportedName",
+    "Reference",
+    "bound_names",
+    "function_line",
+    "global_names",
+    "imported_names",
+    "node_hash",
+    "own_nodes",
+    "parameters",
+    "references",
+    "visible_within",
+]
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _NAMING = (
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler),
     *(ast.MatchAs, ast.MatchStar),
 )
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # The kind of a string (u"") and comments on types say nothing; whether a name is loaded, its place says.
 _SILENT_FIELDS = frozenset(["kind", "type_comment", "type_ignores", "ctx"])
 
@@ -59,11 +75,24 @@ def node_hash(nodes: Iterable[ast.AST], left_out: frozenset[ast.AST] = frozenset
     return "sha256:" + hashlib.sha256("".join(out).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def references(nodes: Iterable[ast.AST], left_out: frozenset[ast.AST] = frozenset()) -> list[Reference]:
-    """Return the names that the nodes load from outside, each chain once, in the order of the source."""
+# Name -> the imports that bind it within a function; none for any other local name.
+Bound = dict[str, tuple[ImportedName, ...]]
+
+
+def references(
+    nodes: Iterable[ast.AST],
+    left_out: frozenset[ast.AST] = frozenset(),
+    around: Callable[[ast.AST], tuple[Bound, Bound]] | None = None,
+) -> list[Reference]:
+    """Return the names that the nodes load from outside, each chain once, in the order of the source.
+
+    ``around`` gives what the functions around a node bind: for the node, and for what is evaluated where it
+    is defined (there, a class's names are seen too).
+    """
     found: dict[Reference, None] = {}
     for node in nodes:
-        for reference in _Names(left_out).of(node, {}):
+        bound, outer = around(node) if around is not None else ({}, {})
+        for reference in _Names(left_out).of(node, bound, outer):
             found.setdefault(reference)
     return list(found)
 
@@ -156,38 +185,39 @@ def _joined(values: Sequence[ast.expr]) -> list[ast.expr]:
     return merged
 
 
-# Name -> the imports that bind it within a function; none for any other local name.
-_Bound = dict[str, tuple[ImportedName, ...]]
-
-
 class _Names:
     """Finds the names that a node loads and does not bind, by Python's rules of scope."""
 
     def __init__(self, left_out: frozenset[ast.AST]) -> None:
         self._left_out = left_out
 
-    def of(self, node: ast.AST, bound: _Bound) -> Iterator[Reference]:
+    def of(self, node: ast.AST, bound: Bound, outer: Bound | None = None) -> Iterator[Reference]:
+        """``outer`` is what a function or class sees where it is defined, if more than its body does."""
         if node in self._left_out and not isinstance(node, FunctionNode):
             return
+        outer = bound if outer is None else outer
+        if generic := getattr(node, "type_params", None):
+            names: Bound = {parameter.name: () for parameter in generic}
+            bound, outer = {**bound, **names}, {**outer, **names}
         if isinstance(node, (ast.Name, ast.Attribute)):
             yield from self._chain(node, bound)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            yield from self._function(node, bound)
+            yield from self._function(node, bound, outer)
         elif isinstance(node, ast.ClassDef):
-            for outer in (*node.decorator_list, *node.bases, *node.keywords):
-                yield from self.of(outer, bound)
-            within = {**bound, **_bindings(node.body)}
+            for part in (*node.decorator_list, *node.bases, *node.keywords):
+                yield from self.of(part, outer)
+            within = {**bound, **bound_names(node.body), "__class__": ()}
             for statement in node.body:
-                # A method does not see the names of its class.
-                is_scope = isinstance(statement, _SCOPES)
-                yield from self.of(statement, bound if is_scope else within)
-        elif isinstance(node, _COMPREHENSIONS):
+                # A method does not see the names of its class; its defaults and decorators do.
+                is_scope = isinstance(statement, SCOPES)
+                yield from self.of(statement, {**bound, "__class__": ()} if is_scope else within, within)
+        elif isinstance(node, COMPREHENSIONS):
             yield from self._comprehension(node, bound)
         else:
             for child in ast.iter_child_nodes(node):
                 yield from self.of(child, bound)
 
-    def _chain(self, node: ast.Name | ast.Attribute, bound: _Bound) -> Iterator[Reference]:
+    def _chain(self, node: ast.Name | ast.Attribute, bound: Bound) -> Iterator[Reference]:
         attributes: list[str] = []
         base: ast.AST = node
         while isinstance(base, ast.Attribute):
@@ -203,31 +233,25 @@ class _Names:
                 yield Reference((base.id, *reversed(attributes)), imported)
 
     def _function(
-        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, bound: _Bound
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, bound: Bound, outer: Bound
     ) -> Iterator[Reference]:
         arguments = node.args
-        outer: list[ast.AST] = [*getattr(node, "decorator_list", []), *arguments.defaults]
-        outer += [default for default in arguments.kw_defaults if default is not None]
-        named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-        named += [argument for argument in (arguments.vararg, arguments.kwarg) if argument is not None]
-        outer += [argument.annotation for argument in named if argument.annotation is not None]
+        parts: list[ast.AST] = [*getattr(node, "decorator_list", []), *arguments.defaults]
+        parts += [default for default in arguments.kw_defaults if default is not None]
+        parts += [argument.annotation for argument in parameters(node) if argument.annotation is not None]
         if isinstance(node, FunctionNode) and node.returns is not None:
-            outer.append(node.returns)
-        for child in outer:
-            yield from self.of(child, bound)
+            parts.append(node.returns)
+        for child in parts:
+            yield from self.of(child, outer)
         if node in self._left_out:
             return
-        body: list[ast.stmt] | list[ast.expr] = [node.body] if isinstance(node, ast.Lambda) else node.body
-        own = _bindings(body)
-        own.update(dict.fromkeys((argument.arg for argument in named), ()))
-        within = {name: origin for name, origin in bound.items() if name not in _globals(body)}
-        within.update(own)
-        for child in body:
+        within = visible_within(node, bound)
+        for child in _body(node):
             yield from self.of(child, within)
 
-    def _comprehension(self, node: ast.AST, bound: _Bound) -> Iterator[Reference]:
+    def _comprehension(self, node: ast.AST, bound: Bound) -> Iterator[Reference]:
         generators: list[ast.comprehension] = node.generators  # type: ignore[attr-defined]  # all four have them
-        within = {**bound, **_bindings([generator.target for generator in generators])}
+        within = visible_within(node, bound)
         yield from self.of(generators[0].iter, bound)
         for position, generator in enumerate(generators):
             parts = [generator.target, *generator.ifs, *([generator.iter] if position else [])]
@@ -238,11 +262,31 @@ class _Names:
                 yield from self.of(result, within)
 
 
-def _bindings(body: Iterable[ast.AST]) -> _Bound:
+def visible_within(scope: ast.AST, bound: Bound) -> Bound:
+    """Return what is bound within a scope, given what is bound around it."""
+    if isinstance(scope, COMPREHENSIONS):
+        return {**bound, **bound_names(generator.target for generator in scope.generators)}
+    body = _body(scope)
+    within = {name: origin for name, origin in bound.items() if name not in global_names(body)}
+    within.update(bound_names(body))
+    within.update(dict.fromkeys((argument.arg for argument in parameters(scope)), ()))
+    return within
+
+
+def parameters(node: ast.AST) -> list[ast.arg]:
+    """Return the parameters of a function or lambda; none of any other node."""
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        return []
+    arguments = node.args
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return named + [argument for argument in (arguments.vararg, arguments.kwarg) if argument is not None]
+
+
+def bound_names(body: Iterable[ast.AST]) -> Bound:
     """Return the names that a body binds itself, without what its inner functions and classes bind."""
-    bound: _Bound = {}
+    bound: Bound = {}
     body = list(body)
-    for node in _own(body):
+    for node in own_nodes(body):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             for name, imported in imported_names(node):
                 bound[name] = (*bound.get(name, ()), imported)
@@ -252,24 +296,30 @@ def _bindings(body: Iterable[ast.AST]) -> _Bound:
             bound.setdefault(node.name, ())
         elif isinstance(node, ast.MatchMapping) and node.rest is not None:
             bound.setdefault(node.rest, ())
-    for name in _globals(body):
+    for name in global_names(body):
         bound.pop(name, None)
     return bound
 
 
-def _globals(body: Iterable[ast.AST]) -> set[str]:
-    return {name for node in _own(body) if isinstance(node, ast.Global) for name in node.names}
+def global_names(body: Iterable[ast.AST]) -> set[str]:
+    """Return the names that a body declares ``global``, without its inner functions."""
+    return {name for node in own_nodes(body) if isinstance(node, ast.Global) for name in node.names}
 
 
-def _own(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """Walk a scope's own nodes. Of a comprehension only ``:=`` binds outside of it."""
     for node in body:
         yield node
-        if isinstance(node, _SCOPES):
+        if isinstance(node, SCOPES):
             continue
-        if isinstance(node, _COMPREHENSIONS):
+        if isinstance(node, COMPREHENSIONS):
             for inner in ast.walk(node):
                 if isinstance(inner, ast.NamedExpr):
                     yield inner.target
             continue
-        yield from _own(ast.iter_child_nodes(node))
+        yield from own_nodes(ast.iter_child_nodes(node))
+
+
+def _body(scope: ast.AST) -> list[ast.AST]:
+    body: ast.AST | list[ast.AST] = scope.body  # type: ignore[attr-defined]  # scopes have one
+    return body if isinstance(body, list) else [body]
