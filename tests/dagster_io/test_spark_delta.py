@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from dagster import AssetExecutionContext, AssetIn, StaticPartitionsDefinition, asset
+from dagster import AssetExecutionContext, AssetIn, BackfillPolicy, StaticPartitionsDefinition, asset
 from typer.testing import CliRunner
 
 from ubunye_orchestrate.dagster_io.receipts.delta_evidence import note_of_commit
@@ -122,6 +122,34 @@ def test_an_append_is_hashed_from_the_files_that_it_added(
     ]
     assert [(one.source_version or {})["version"] for one in (first, second, nothing)] == [0, 1, 1]
     assert nothing.source_note == "no row was appended, and no version made"
+
+
+@pytest.mark.filterwarnings("ignore:Parameter `backfill_policy` of function `asset`")
+def test_an_append_is_told_from_a_version_that_somebody_has_cached(
+    project: Project, manager: SparkIOManager, spark: "SparkSession", base: Path
+) -> None:
+    rows = [(1, "a"), (2, "a"), (3, "b")]
+
+    @asset(
+        partitions_def=StaticPartitionsDefinition(["a", "b"]),
+        metadata={"partition_expr": "k", "mode": "append"},
+        backfill_policy=BackfillPolicy.single_run(),
+    )
+    def log() -> Any:
+        return spark.createDataFrame(rows, "id bigint, k string")
+
+    tags = {"dagster/asset_partition_range_start": "a", "dagster/asset_partition_range_end": "b"}
+    project.run([log], manager, tags=tags)
+    cached = SparkResource.of(spark).pinned(str(base / "log")).frame.cache()
+    try:
+        assert cached.count() == 3
+        rows[:] = [(9, "a"), (8, "b")]
+        project.run([log], manager, tags=tags)
+    finally:
+        cached.unpersist()
+    for key, number in (("a", 9), ("b", 8)):
+        stored = project.receipt("log", key).outputs[0]
+        assert stored.data_hash == fingerprint(pa.table({"id": [number], "k": [key]})).data_hash
 
 
 def test_an_append_of_a_table_whose_column_hides_the_one_of_the_files(

@@ -349,6 +349,97 @@ def test_parquet_tables_of_a_catalog(project: Project, spark: "SparkSession") ->
         spark.sql("drop schema files cascade")
 
 
+@pytest.mark.parametrize(
+    ("mode", "later", "told"),
+    [
+        ("overwrite", "2.5D as n", "n is double here and int there"),
+        ("overwrite", "2 as n, 'x' as w", "w (string) is not there"),
+        ("overwrite", "2L as n", "n is bigint here and int there"),
+        ("append", "2.5D as n", "n is double here and int there"),
+        ("overwrite", "cast(2 as tinyint) as N", None),
+        ("append", "null as n", None),
+    ],
+)
+def test_what_a_table_of_a_catalog_cannot_hold_as_it_is_is_refused(
+    project: Project, spark: "SparkSession", mode: str, later: str, told: str | None
+) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.caseSensitive", "false")
+    manager = SparkIOManager(
+        database="kept", format="parquet", spark=SparkResource.of(session), receipts=project.receipts
+    )
+    given = {"eu": "1 as n", "us": later}
+
+    @asset(
+        partitions_def=StaticPartitionsDefinition(["eu", "us"]),
+        metadata={"partition_expr": "region", "mode": mode},
+    )
+    def sales(context: AssetExecutionContext) -> Any:
+        return session.sql(f"select '{context.partition_key}' as region, {given[context.partition_key]}")
+
+    spark.sql("create schema kept")
+    try:
+        project.run([sales], manager, partition_key="eu")
+        result = project.run([sales], manager, partition_key="us", raise_on_error=False)
+        session.sql("refresh table kept.sales")
+        rows = session.table("kept.sales").count()
+        if told is None:
+            assert (result.success, rows) == (True, 2)
+        else:
+            error = str(result.failure_data_for_node("sales").error)  # type: ignore[union-attr]
+            assert f"the frame does not fit the table kept.sales: {told}; " in error
+            assert rows == 1
+    finally:
+        spark.sql("drop schema kept cascade")
+
+
+def test_a_folder_that_holds_the_tables_of_others_is_not_replaced(
+    project: Project, manager: SparkIOManager, spark: "SparkSession", base: Path
+) -> None:
+    @asset(key=["shop"])
+    def shop() -> Any:
+        return spark.range(3)
+
+    @asset(key=["shop", "orders"])
+    def orders() -> Any:
+        return spark.range(5)
+
+    project.run([orders], manager)
+    result = project.run([shop], manager, raise_on_error=False)
+    error = str(result.failure_data_for_node("shop").error)  # type: ignore[union-attr]
+    assert f"{base / 'shop'} holds folders (orders), which would be gone with the table" in error
+    assert spark.read.parquet(str(base / "shop" / "orders")).count() == 5
+
+
+def test_what_somebody_has_cached_of_a_folder_is_not_what_is_read_later(
+    project: Project, manager: SparkIOManager, spark: "SparkSession"
+) -> None:
+    rows = [1]
+    seen: list[int] = []
+
+    @asset
+    def orders() -> Any:
+        return spark.range(rows[0])
+
+    @asset
+    def used(orders: Any) -> Any:
+        seen.append(orders.cache().count())
+        return orders
+
+    try:
+        for rows[0] in (1, 5):
+            project.run([orders, used], manager)
+    finally:
+        spark.catalog.clearCache()
+    assert seen == [1, 5]
+    stored = project.receipt("orders").outputs[0]
+    read = project.receipt("used").inputs[0]
+    assert stored.row_count == 5
+    assert (read.row_count, read.data_hash) == (5, stored.data_hash)
+    assert (read.source_version or {})["files"] >= 1
+    assert read.source_changed is False
+
+
 def test_a_column_that_has_no_hash_is_stored_all_the_same(
     project: Project, manager: SparkIOManager, spark: "SparkSession", base: Path
 ) -> None:

@@ -19,6 +19,7 @@ from dagster import (
     StaticPartitionsDefinition,
     asset,
 )
+from pyspark.sql import functions
 
 from ubunye_orchestrate.dagster_io.drift.integrity import build_integrity_checks
 from ubunye_orchestrate.dagster_io.storage.spark_io_manager import SparkIOManager
@@ -293,6 +294,25 @@ def test_what_was_committed_before_a_failure_stands_in_its_record(
     assert left.hash_error == "not hashed: the step failed after it was stored"
     assert (left.source_version or {})["version"] == 0
     assert [row.region for row in spark.read.format("delta").load(str(base / "sales")).collect()] == ["eu"]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["join", "udf"])
+def test_rows_that_the_frame_itself_leaves_out_are_of_no_other_partition(
+    project: Project, manager: SparkIOManager, spark: "SparkSession", tmp_path: Path, kind: str
+) -> None:
+    everything = str(tmp_path / "everything")
+    spark.sql("select id, if(id < 2, 'eu', 'us') as region from range(4)").write.parquet(everything)
+
+    @asset(partitions_def=StaticPartitionsDefinition(["eu", "us"]), metadata={"partition_expr": "region"})
+    def sales() -> Any:
+        source = spark.read.parquet(everything)
+        if kind == "join":
+            return source.join(spark.range(2), "id")
+        return source.where(functions.udf(lambda region: region == "eu", "boolean")("region"))
+
+    project.run([sales], manager, partition_key="eu")
+    assert project.receipt("sales", "eu").outputs[0].row_count == 2
 
 
 @pytest.mark.spark

@@ -132,6 +132,11 @@ class Variant(pa.ExtensionType):
 def test_a_variant_is_no_struct() -> None:
     with pytest.raises(HashError, match="variant"):
         canonical_type(Variant(), column="v")
+    marked = pa.field("metadata", pa.binary(), metadata={"variant": "true"})
+    with pytest.raises(HashError, match="variant"):
+        canonical_type(pa.list_(pa.struct([pa.field("value", pa.binary()), marked])), column="v")
+    plain = pa.struct([("value", pa.binary()), ("metadata", pa.binary())])
+    assert canonical_type(plain, column="v") == "struct<value:binary,metadata:binary>"
 
 
 def test_columns_are_sorted_by_code_point() -> None:

@@ -40,6 +40,19 @@ def test_random_tables(spark: Any, seed: int) -> None:
     assert got.data_hash == rows_v1.data_hash(total.rows, columns, total.sums)
 
 
+def test_what_spark_hands_over_to_arrow_is_refused_there_too(spark: Any) -> None:
+    if spark.version < "4":
+        pytest.skip("Spark has variants from 4.0 on")
+    nested = "array(named_struct('v', parse_json('1'))) as odd"
+    got = fingerprint(spark.range(3).selectExpr("id", nested).toArrow())
+    assert got.data_hash is None
+    assert "a variant has no exact canonical text" in (got.error or "")
+    if spark.version >= "4.1":
+        times = spark.sql("select time'12:30:01.5' as t")
+        assert "time(6) of Spark is not hashed: its JSON writer" in (fingerprint(times).error or "")
+        assert fingerprint(times.toArrow()).error is None
+
+
 @pytest.mark.parametrize(
     ("expression", "named"),
     [

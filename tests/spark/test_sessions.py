@@ -45,6 +45,7 @@ SESSIONS: dict[str, dict[str, str]] = {
         "spark.sql.legacy.castComplexTypesToString.enabled": "true",
         "spark.sql.legacy.sizeOfNull": "true",
         "spark.sql.legacy.allowNegativeScaleOfDecimal": "true",
+        "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "true",
     },
     "interpreted": {
         "spark.sql.ansi.enabled": "true",

@@ -36,6 +36,7 @@ _LIST_KINDS = (
     pat.is_large_list_view,
 )
 _VARIANT_EXTENSIONS = frozenset({"arrow.parquet.variant", "parquet.variant"})
+_VARIANT = "a variant has no exact canonical text; store it as text or as a struct"
 _CHARACTERS_QUOTED = frozenset(":,<>`")
 
 
@@ -105,9 +106,7 @@ def _name(t: pa.DataType, path: str) -> str:
         return name
     if isinstance(t, pa.BaseExtensionType):
         if t.extension_name in _VARIANT_EXTENSIONS:
-            raise _UnsupportedError(
-                path, "a variant has no exact canonical text; store it as text or as a struct"
-            )
+            raise _UnsupportedError(path, _VARIANT)
         return _name(t.storage_type, path)
     if pat.is_dictionary(t) or pat.is_run_end_encoded(t):
         return _name(t.value_type, path)
@@ -151,6 +150,8 @@ def _struct_name(t: pa.StructType, path: str) -> str:
             raise _UnsupportedError(
                 path, f"two fields of a struct are named {name!r}; one left out as null could not be told"
             )
+        if (field.metadata or {}).get(b"variant") == b"true":
+            raise _UnsupportedError(path, _VARIANT)  # as Spark hands one over to Arrow
         seen.add(name)
         fields.append(f"{quoted_name(name)}:{_name(field.type, f'{path}.{name}')}")
     return f"struct<{','.join(fields)}>"

@@ -12,7 +12,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from ubunye_orchestrate.dagster_io.receipts.delta_evidence import USER_METADATA, delta_version
-from ubunye_orchestrate.dagster_io.storage.spark_partitions import quoted
+from ubunye_orchestrate.dagster_io.storage.spark_inserting import as_the_table
+from ubunye_orchestrate.dagster_io.storage.spark_listing import file_name_of_row, files_read
 from ubunye_orchestrate.dagster_io.storage.spark_places import (
     MissingTableError,
     Place,
@@ -102,7 +103,7 @@ class DeltaTables:
                 writer = frame.write.format(self.format).mode("append")
                 writer.partitionBy(*([] if rows is None else rows.folders(frame))).saveAsTable(place.name)
                 return
-            ordered = frame.select(*[quoted(name) for name in session.table(place.name).columns])
+            ordered = as_the_table(frame, session.table(place.name), place.shown)
             writer = ordered.write.format(self.format).mode("overwrite")
             if rows is not None:
                 writer = writer.option("replaceWhere", rows.condition(frame))
@@ -179,7 +180,7 @@ class DeltaTables:
         names = _file_names(table)
         if number > 0:
             names -= _file_names(self.read(session, place, {"version": number - 1}))
-        return table.where(_file_name_of_row(table).isin(sorted(names)))
+        return table.where(file_name_of_row(table).isin(sorted(names)))
 
     def _commit_of(self, session: Any, place: Place, note: str) -> dict[str, Any] | None:
         for limit in _HISTORY_STEPS:
@@ -228,19 +229,7 @@ def place_of(table: str) -> Place:
 
 def _file_names(table: Any) -> set[str]:
     # Every file's name is its own, and its path may be written in several ways.
-    return {unquote(path.rpartition("/")[2]) for path in table.inputFiles()}
-
-
-def _file_name_of_row(table: Any) -> Any:
-    if all(name.lower() != "_metadata" for name in table.columns):
-        return table["_metadata.file_name"]
-    # A column of the table's own hides the one that Spark has for a row's file.
-    if hasattr(table, "metadataColumn"):
-        return table.metadataColumn("_metadata")["file_name"]
-    # Spark 3.5 has it, and its Python has not.
-    from pyspark.sql import Column
-
-    return Column(table._jdf.metadataColumn("_metadata"))["file_name"]
+    return {unquote(path.rpartition("/")[2]) for path in files_read(table)}
 
 
 def _not_there(error: Exception, place: Place) -> StorageError | None:

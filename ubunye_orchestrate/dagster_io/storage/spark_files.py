@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from upath import UPath
 
 from ubunye_orchestrate.dagster_io.storage.parquet import files_version, shown_path
+from ubunye_orchestrate.dagster_io.storage.spark_listing import files_read
 from ubunye_orchestrate.dagster_io.storage.spark_places import (
     MissingTableError,
     Place,
@@ -63,6 +64,7 @@ class ParquetFolders:
         folder = self._folder(frame.sparkSession, path)
         if folder is None:
             return staged_plan(frame, lambda: self._overwrite(planned, place, path))
+        _refuse_other_tables(folder)
         return self._beside(planned, place, path, folder)
 
     def resolve(self, session: Any, place: Place) -> dict[str, Any]:
@@ -72,6 +74,8 @@ class ParquetFolders:
     def read(self, session: Any, place: Place, version: Mapping[str, Any]) -> Any:
         """Return the table: the files that are there now (a folder has no versions to choose from)."""
         try:
+            # Of what somebody has cached of this path Spark would give the rows that were there then.
+            session.catalog.refreshByPath(place.path)
             return session.read.parquet(place.path)
         except Exception as e:
             if not str(e).startswith(_NOT_THERE):
@@ -180,12 +184,27 @@ class ParquetFolders:
             seen = [UPath(path, **self._storage_options) for path in _files(frame)]
         except Exception as e:  # noqa: BLE001 - a store that has no driver here, or a Spark that is gone
             return {"kind": "none", "reason": f"the files cannot be listed: {reason(e)}"}
-        return files_version(seen)
+        return files_version(seen) if seen else {"kind": "none", "reason": "Spark names no files"}
+
+
+def _refuse_other_tables(folder: UPath) -> None:
+    """Raise StorageError for a folder whose replacement would take another table away with it."""
+    if not folder.exists():
+        return
+    inside = sorted(one.name for one in folder.iterdir() if one.is_dir())
+    # Folders of the table's own are partitions of it, or of no interest to any reader.
+    others = [name for name in inside if not name.startswith((".", "_")) and "=" not in name]
+    if others:
+        raise StorageError(
+            f"{shown_path(folder)} holds folders ({', '.join(others[:3])}), which would be gone with the "
+            "table that is replaced: of assets whose keys go on from this one's, or of partitions; give one "
+            "of them another key or base_path, or remove them"
+        )
 
 
 def _files(frame: Any) -> list[str]:
     """Return the files that a frame reads, as fsspec takes them."""
-    found = (unquote(uri) for uri in frame.inputFiles())
+    found = (unquote(uri) for uri in files_read(frame))
     return sorted(re.sub(r"\Afile:/+", "/", path) for path in found)
 
 

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ubunye_orchestrate.dagster_io.storage.spark_files import ParquetFolders
+from ubunye_orchestrate.dagster_io.storage.spark_inserting import as_the_table
 from ubunye_orchestrate.dagster_io.storage.spark_partitions import quoted
 from ubunye_orchestrate.dagster_io.storage.spark_places import (
     MissingTableError,
@@ -70,6 +71,9 @@ class ParquetTablesByName(ParquetFolders):
             ) from e
 
     def _append_to(self, frame: Any, planned: Any, place: Place, folders: list[str]) -> Stored:
+        session = frame.sparkSession
+        if self._is_there(session, place):
+            planned = as_the_table(planned, session.table(place.name), place.shown)
         self._save_as(planned, place, "append", folders)
         return self._as_handed_over(frame, place)
 
@@ -118,12 +122,13 @@ class ParquetTablesByName(ParquetFolders):
 def _replace_partitions(session: Any, source: Any, place: Place, rows: Rows, folders: list[str]) -> None:
     """Replace the folders of some partitions, and drop those that the new rows do not have any more."""
     table = session.table(place.name)
+    inserted = as_the_table(source, table, place.shown)
     old = {tuple(row) for row in rows.of(table).select(*map(quoted, folders)).distinct().collect()}
     new = {tuple(row) for row in source.select(*map(quoted, folders)).distinct().collect()}
     before = session.conf.get(_OVERWRITE_MODE)
     session.conf.set(_OVERWRITE_MODE, "dynamic")
     try:
-        source.select(*map(quoted, table.columns)).write.mode("overwrite").insertInto(place.name)
+        inserted.write.mode("overwrite").insertInto(place.name)
     finally:
         session.conf.set(_OVERWRITE_MODE, before)
     for values in old - new:

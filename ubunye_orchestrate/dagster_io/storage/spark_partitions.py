@@ -100,8 +100,8 @@ def _type_of(frame: Any, column: str) -> str:
         return str(frame.selectExpr(column).dtypes[0][1])
     except Exception as e:
         raise StorageError(
-            f"the partition is told by {column!r} (partition_expr), which the table does not have; its "
-            f"columns are {', '.join(frame.columns)}"
+            f"the partition is told by {column!r} (partition_expr); expected a column of that name among "
+            f"{', '.join(frame.columns)}"
         ) from e
 
 

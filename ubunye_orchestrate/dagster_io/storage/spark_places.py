@@ -83,7 +83,9 @@ class Rows:
         columns = ", ".join(self.columns.values())
         message = literal(f"{OUTSIDE} {named} ({columns}); filter them out, or store them with their own")
         rows = self.condition(frame)
-        return frame.where(f"case when {rows} then true else raise_error({message}) end")
+        # Not deterministic to Spark, which so leaves it behind the frame's own joins and filters.
+        kept = f"{rows} or spark_partition_id() < 0"
+        return frame.where(f"case when {kept} then true else raise_error({message}) end")
 
     def folders(self, frame: Any) -> list[str]:
         """Return the columns by which a new table is laid out."""

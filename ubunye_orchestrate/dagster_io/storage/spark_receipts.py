@@ -43,18 +43,19 @@ def table_stored(
     locations: dict[str, str] = {}
     notes: dict[str, str] = {}
     for part, one in stored:
+        of_this: dict[str | None, Fingerprint] = {}
         for alone in part.one_by_one():
             key = alone.keys[0] if alone.keys else None
             rows = alone.rows if len(part.keys) > 1 else None
             if append:
-                of_part = _fingerprint(one.frame, one, rows, hash_rows)
-                added[key] = of_part if rows is not None else _as_counted(of_part, one)
+                of_this[key] = _fingerprint(one.frame, one, rows, hash_rows)
             if not append or hash_table:
                 whole[key] = _fingerprint(one.whole if append else one.frame, one, rows, hash_rows)
             versions[key] = one.version
             if key is not None:
                 locations[key] = part.place.shown
                 notes[key] = one.note or ""
+        added |= _as_counted(of_this, one)
     first_part, first = stored[0]
     stored_scope: Scope = "stored_partition" if partitioned else "stored_table"
     prints = whole or added
@@ -144,10 +145,11 @@ def _fingerprint(frame: Any, stored: Stored, rows: Rows | None, hash_rows: HashR
     return hash_rows(frame if rows is None else rows.of(frame))
 
 
-def _as_counted(added: Fingerprint, stored: Stored) -> Fingerprint:
-    """Return the hash of what an append added, unless the storage counted other rows than were read."""
-    if stored.counted is None or added.row_count in (None, stored.counted):
+def _as_counted(added: Mapping[str | None, Fingerprint], stored: Stored) -> Mapping[str | None, Fingerprint]:
+    """Return the hashes of what an append added, unless the storage counted other rows than were read."""
+    counts = [one.row_count for one in added.values()]
+    read = sum(count for count in counts if count is not None)
+    if stored.counted is None or None in counts or read == stored.counted:
         return added
-    return not_hashed(
-        f"{stored.counted} rows were written, and {added.row_count} are in the new files", stored.counted
-    )
+    reason = f"{stored.counted} rows were written, and {read} are in the new files"
+    return {key: not_hashed(reason, stored.counted if len(added) == 1 else None) for key in added}

@@ -87,8 +87,9 @@ def json_writer(session: Any) -> JsonWriter:
 
 
 def _ask(session: Any) -> JsonWriter:
-    doubles = ", ".join(f"cast({x} as double)" for x in _DOUBLES)
-    floats = ", ".join(f"cast({x} as float)" for x in _FLOATS)
+    # With the letter of the type: some sessions take 1E0 for a decimal.
+    doubles = ", ".join(f"{x}D" for x in _DOUBLES)
+    floats = ", ".join(f"cast({x}D as float)" for x in _FLOATS)
     dates = ", ".join(f"date_from_unix_date({days})" for days in _DATES)
     instants = ", ".join(f"timestamp_micros({microseconds})" for microseconds in _INSTANTS)
     lists = f"array({doubles})", f"array({floats})", f"array({dates})", f"array({instants})"

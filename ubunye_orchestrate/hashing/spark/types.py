@@ -162,6 +162,12 @@ def _type(t: Any, path: str) -> SparkType:
             # Collations exist from Spark 4.0 on.
             collated = canonical == "string" and getattr(t, "collation", "UTF8_BINARY") != "UTF8_BINARY"
             return SparkType(canonical, canonical, sql, collated=collated)
+    if "TimeType" in classes:
+        raise _UnsupportedError(
+            path,
+            f"{t.simpleString()} of Spark is not hashed: its JSON writer leaves digits out; cast it to text, "
+            "or hash the rows as Arrow (toArrow)",
+        )
     raise _UnsupportedError(
         path,
         f"{t.simpleString()} has no exact canonical text in rows-v1; convert it to a type that has one (an "
