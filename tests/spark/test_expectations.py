@@ -79,7 +79,8 @@ def test_a_name_that_only_looks_like_a_column_is_none(new_session: NewSession) -
 
 
 def test_spark_counts_as_every_engine_does(new_session: NewSession) -> None:
-    table, cases = values_table()
+    # Moments are in microseconds, in Spark.
+    table, cases = values_table("millis", "seconds")
     session = new_session(
         **{"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "Asia/Kathmandu"}
     )
