@@ -271,7 +271,7 @@ def test_options_and_named_values_of_a_configuration() -> None:
 
 
 def test_the_working_directory_is_no_password() -> None:
-    assert mask_text("no file /work/x", {"PWD": "/work", "DB_PWD": "/else"}) == "no file /work/x"
+    assert mask_text("no file /srv/x", {"PWD": "/srv", "DB_PWD": "/else"}) == "no file /srv/x"
 
 
 def test_values_of_environment_variables_with_secret_names_are_masked() -> None:
